@@ -1,0 +1,47 @@
+/**
+ * The WAL store seam: numbered, immutable segments of a registration. Implementations: local disk,
+ * object store, Postgres table. One contract suite in `test/engine` runs against each.
+ *
+ * Contract:
+ * - Numbers of a registration start at 1 and have no gaps as written; a number is created once,
+ *   whatever its bytes (`exists` tells the loser), and its bytes never change.
+ * - `create` resolves only when the bytes would survive a power cut. Several creates may be under way;
+ *   they may end in any order. `unknown_outcome` means that the number may or may not be taken: settle
+ *   it by reading back. `storage_failed` and `storage_full` mean that it is not taken.
+ * - A local store whose sync failed is dead for good: that create and all later ones reject with
+ *   `durability` (FAULTS W2).
+ * - Tombstones are stored like segments, and `trim` never removes one.
+ */
+
+import type { RegistrationName } from "../lib/registration.ts";
+
+export interface WalStore {
+  /** For messages: where the WAL is. */
+  readonly description: string;
+  /** Stored in the registration. `local` WALs are replayed only by a holder of the directory's lock. */
+  readonly kind: "local" | "object" | "postgres";
+  /** Creates that may be under way at once. */
+  readonly inFlightMax: number;
+
+  /**
+   * Prepares for the creates of `registration`, whose life begins: makes room where the store needs it.
+   * Changes nothing of other registrations.
+   */
+  begin(registration: RegistrationName): Promise<void>;
+
+  create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists">;
+
+  /** Numbers present above `above`, ascending; tombstones and damaged ones included, where a number can be told. */
+  list(registration: RegistrationName, above: number): Promise<readonly number[]>;
+
+  /** The stored bytes, unchecked; null where absent. The result is the caller's own. */
+  read(registration: RegistrationName, number: number): Promise<Uint8Array | null>;
+
+  /**
+   * Removes segments numbered up to `upTo` (tombstones stay). May leave any of them behind; calling it
+   * again removes the rest. Returns the numbers it could not remove, with the store's reason.
+   */
+  trim(registration: RegistrationName, upTo: number): Promise<readonly { readonly number: number; readonly reason: string }[]>;
+
+  close(): Promise<void>;
+}

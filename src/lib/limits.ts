@@ -1,0 +1,104 @@
+/**
+ * Every limit of the server, in one place, with the relations that must hold between them. Bytes end
+ * in `Bytes…`, durations in `…Ms`, counts in `…Max`; what a user can set has its default here too.
+ */
+import { assert } from "./assert.ts";
+
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
+
+// Names and records (contract README, "limits").
+/** Stream name, in bytes of its decoded UTF-8. */
+export const STREAM_NAME_BYTES_MAX = 1024;
+/** Content type as stored, in bytes. */
+export const CONTENT_TYPE_BYTES_MAX = 1024;
+/** Records of one append. */
+export const BATCH_RECORDS_MAX = 10_000;
+export const RECORD_HEADERS_MAX = 256;
+/** Request body; hence also one record and one batch. Can be set (`--max-request-size`). */
+export const REQUEST_BYTES_DEFAULT = 32 * MIB;
+export const REQUEST_BYTES_MAX = 64 * MIB;
+/** Producer id, in bytes of UTF-8. */
+export const PRODUCER_ID_BYTES_MAX = 1024;
+/** `Stream-Seq`, in bytes of UTF-8. */
+export const STREAM_SEQ_BYTES_MAX = 1024;
+/** Producers that a stream remembers (DESIGN 5): beyond, those idle this long make room. */
+export const PRODUCERS_MAX = 10_000;
+export const PRODUCER_IDLE_MS = 7 * 24 * 3600 * 1000;
+/** Offsets, ids and indexes are whole numbers that a double holds exactly. */
+export const OFFSET_MAX = Number.MAX_SAFE_INTEGER;
+
+// Reads.
+/** Default page and SSE chunk (`--max-chunk-size`). */
+export const PAGE_BYTES_DEFAULT = 64 * KIB;
+/** What one read may collect in memory, whatever the client asks for. */
+export const PAGE_BYTES_MAX = 4 * MIB;
+export const LIST_LIMIT_DEFAULT = 1000;
+export const LIST_LIMIT_MAX = 10_000;
+/** Live reads (long polls and SSE) of one node. */
+export const WAITERS_MAX = 100_000;
+
+// WAL.
+/** Entry bytes not yet uploaded; beyond, appends answer `unavailable`. */
+export const BACKLOG_BYTES_DEFAULT = 256 * MIB;
+/** A batch seals at this size (`maxBytesInBatch`), except that one entry always fits. */
+export const SEGMENT_BYTES_DEFAULT = 8 * MIB;
+/** Largest stored WAL segment: one maximal entry with its tail state, and the header. */
+export const SEGMENT_BYTES_MAX = 128 * MIB;
+/** Segments being written at once: object stores, and the two files of the local disk. */
+export const SEGMENTS_IN_FLIGHT_OBJECT = 16;
+export const SEGMENTS_IN_FLIGHT_LOCAL = 2;
+
+// Upload and data objects (DESIGN 6).
+export const UPLOAD_BYTES_DEFAULT = 100 * MIB;
+export const UPLOAD_SEGMENTS_DEFAULT = 1000;
+export const UPLOAD_INTERVAL_MS_DEFAULT = 60_000;
+export const OBJECT_BYTES_TARGET = 64 * MIB;
+export const BLOCK_BYTES_TARGET = 64 * KIB;
+export const INDEX_LEAF_BYTES = 16 * KIB;
+export const INDEX_TOP_BYTES_MAX = 64 * KIB;
+/** How long a prepared object may stay uncommitted. */
+export const PREPARED_OBJECT_TTL_MS = 15 * 60_000;
+
+// Caches.
+export const LOG_CACHE_BYTES_DEFAULT = 200 * MIB;
+export const BLOCK_CACHE_BYTES_DEFAULT = 100 * MIB;
+/** A session without requests this long is dropped once its last entry is uploaded. */
+export const SESSION_IDLE_MS = 60_000;
+
+// Metadata.
+/** Commands of one batch, and bytes of its payload. */
+export const COMMANDS_PER_BATCH_MAX = 256;
+export const COMMAND_BATCH_BYTES_MAX = 1 * MIB;
+/** Commands waiting for a batch; beyond, proposals answer `unavailable`. */
+export const PROPOSALS_WAITING_MAX = 20_000;
+export const SNAPSHOT_EVERY_COMMANDS = 1024;
+/** Log rows younger than this survive truncation. */
+export const LOG_KEEP_MS = 10 * 60_000;
+/** Stream ids reserved at a time (`reserve_ids`). */
+export const STREAM_IDS_PER_RESERVATION = 1 << 20;
+export const LEASE_TTL_MS = 10_000;
+export const HEARTBEAT_INTERVAL_MS = 1000;
+export const FAILOVER_TIMEOUT_MS_DEFAULT = 5000;
+export const FAILOVER_TIMEOUT_MS_MIN = 2000;
+/** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
+export const PROPOSAL_WAIT_MS = 10_000;
+
+// Edges.
+export const LONG_POLL_SECONDS_DEFAULT = 25;
+export const SSE_SECONDS_DEFAULT = 55;
+export const SSE_HEARTBEAT_MS = 15_000;
+export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
+
+/** The relations; checked once by a test and at start. */
+export function assertLimitsAgree(): void {
+  assert(PAGE_BYTES_DEFAULT <= PAGE_BYTES_MAX, "a default page fits the largest page");
+  assert(REQUEST_BYTES_DEFAULT <= REQUEST_BYTES_MAX, "the default request fits the largest request");
+  assert(REQUEST_BYTES_MAX * 2 <= SEGMENT_BYTES_MAX, "one maximal entry and its tail state fit a segment");
+  assert(SEGMENT_BYTES_DEFAULT <= SEGMENT_BYTES_MAX, "a default segment fits the largest segment");
+  assert(REQUEST_BYTES_MAX < BACKLOG_BYTES_DEFAULT, "one maximal entry fits the backlog");
+  assert(UPLOAD_BYTES_DEFAULT < BACKLOG_BYTES_DEFAULT, "an upload starts before the backlog is full");
+  assert(FAILOVER_TIMEOUT_MS_MIN <= FAILOVER_TIMEOUT_MS_DEFAULT, "the default failover limit is allowed");
+  assert(HEARTBEAT_INTERVAL_MS * 2 <= FAILOVER_TIMEOUT_MS_MIN, "a failover limit spans two heartbeats");
+  assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
+}

@@ -1,0 +1,40 @@
+/**
+ * The view: questions about the metadata state, answered from memory. It hides how the state is laid
+ * out. Entries it returns are immutable values; the view itself always shows the newest applied state.
+ */
+import type { RegistrationName } from "../lib/registration.ts";
+import type { NodeEntry, ObjectEntry, RegistrationEntry, StreamEntry } from "./entries.ts";
+
+export interface View {
+  /** Index of the last applied log row. */
+  readonly appliedIndex: number;
+  /** Time of the last applied row. */
+  readonly appliedAtMs: number;
+  readonly streamCount: number;
+
+  /** Includes deleted streams that forks keep (`isDeleted`). */
+  streamByName(name: string): StreamEntry | null;
+  streamById(streamId: number): StreamEntry | null;
+  /** Streams whose names begin with `prefix` and are greater than `after`, in byte order of UTF-8; not the deleted. */
+  listStreams(prefix: string, after: string | null, limit: number): readonly StreamEntry[];
+  /** All streams, in no particular order. */
+  streams(): Iterable<StreamEntry>;
+
+  /**
+   * Today's owner: the stored one, or along the heirs of ended registrations; null where nobody is.
+   * `recovering`: the owner is fenced and not ended.
+   */
+  ownerOf(entry: StreamEntry): { readonly owner: RegistrationEntry; readonly recovering: boolean } | null;
+  /** Deadline of a stream that nobody owns: max(stored, end of its last registration + TTL), or the absolute expiry. */
+  unownedDeadlineMs(entry: StreamEntry): number | null;
+
+  registration(name: RegistrationName): RegistrationEntry | null;
+  registrations(): Iterable<RegistrationEntry>;
+  node(nodeId: number): NodeEntry | null;
+  nodes(): Iterable<NodeEntry>;
+
+  object(objectId: number): ObjectEntry | null;
+  objects(): Iterable<ObjectEntry>;
+  /** Live objects whose range of places covers the stream at or above `fromOffset`; newest commit first. */
+  liveObjectsOf(streamId: number, fromOffset?: number): readonly ObjectEntry[];
+}
