@@ -1,0 +1,62 @@
+/**
+ * The one list of what is run to know that the project works, by tier. To add a suite, add a step here.
+ *
+ * - `first` (`npm test`): at most 10 minutes.
+ * - `second` (`.ci/run`, after the first): at most 15 minutes more.
+ * - `long` (`npm run test:long`): hours.
+ */
+
+interface StepBase {
+  /** Shown beside the step's counts. */
+  readonly name: string;
+  /** The step is stopped, and has failed, after this long. */
+  readonly minutesMax: number;
+}
+
+/** Test files of `bun:test`. */
+export interface BunTestStep extends StepBase {
+  readonly kind: "bun-test";
+  /** Folders or files under the project's root. */
+  readonly paths: readonly string[];
+  /** Folders left out. */
+  readonly ignore: readonly string[];
+  /** Fewer passed tests than this fail the step, so that a suite cannot shrink unseen. At least 1. */
+  readonly passedMin: number;
+}
+
+/**
+ * A TypeScript program that counts its own tests: before it exits it writes
+ * `{"passed": N, "failed": N, "skipped": N}` to the file that `PICO_TEST_REPORT` names, and it exits with
+ * 0 only if none failed.
+ */
+export interface ProgramStep extends StepBase {
+  readonly kind: "program";
+  readonly file: string;
+  readonly arguments: readonly string[];
+  /** As for test files. */
+  readonly passedMin: number;
+}
+
+/** A command judged by its exit code; it adds nothing to the counts. */
+export interface CheckStep extends StepBase {
+  readonly kind: "check";
+  readonly command: readonly string[];
+}
+
+export type Step = BunTestStep | ProgramStep | CheckStep;
+
+export type Tier = "first" | "second" | "long";
+
+/** Suites that are steps of their own, and so are no part of the unit tests. */
+const SEPARATE_FOLDERS = ["test/binary", "test/cluster", "test/conformance", "test/long", "test/pico"];
+
+export const steps: Readonly<Record<Tier, readonly Step[]>> = {
+  first: [{ kind: "bun-test", name: "unit and contract tests", paths: ["test"], ignore: SEPARATE_FOLDERS, passedMin: 1, minutesMax: 8 }],
+  second: [
+    { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
+    { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
+    { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
+    { kind: "bun-test", name: "executable", paths: ["test/binary"], ignore: [], passedMin: 1, minutesMax: 3 },
+  ],
+  long: [],
+};
