@@ -82,7 +82,7 @@ export type Command =
     }
   | { readonly type: "resize"; readonly nodeId: number; readonly slots: number }
   | { readonly type: "remove_node"; readonly nodeId: number }
-  /** Reserves `STREAM_IDS_PER_RESERVATION` stream ids for the proposer. */
+  /** Reserves `STREAM_IDS_PER_RESERVATION` stream ids for the proposer: fact `firstStreamId`. */
   | { readonly type: "reserve_ids" }
   // Streams.
   | {
@@ -148,7 +148,8 @@ export type RefusalCode =
   | "unknown_object"
   | "object_state" // not prepared, not live, or not destroyed, as the command needs
   | "fork_source" // the source is unknown, deleted, or not the proposer's
-  | "stale_version"; // proposed by a node that does not speak the cluster's command version
+  | "stale_version" // proposed by a node that does not speak the cluster's command version
+  | "batch_order"; // the batch is not the next one of its registration: a late repeat of an older one
 
 /** What apply made of one command. Facts are small numbers that the proposer needs. */
 export type Outcome =

@@ -43,6 +43,8 @@ export interface RegistrationEntry {
   /** `committedNumber` when the fence was applied: every recoverer replays from here. Null while live. */
   readonly fencedNumber: number | null;
   readonly endedAtMs: number | null;
+  /** First ids of the blocks of `STREAM_IDS_PER_RESERVATION` stream ids that it may create streams with, ascending. */
+  readonly streamIdBlocks: readonly number[];
   /** Owns its streams since the end; null: nobody does. */
   readonly heir: RegistrationName | null;
   /** Number of its last applied batch and what became of it, so that a repeat is answered alike. */
@@ -55,6 +57,8 @@ export interface NodeEntry {
   readonly nodeId: number;
   readonly lastEpoch: number;
   readonly slots: number;
+  /** Removed by an operator. The entry stays for its epoch; registering again brings the node back. */
+  readonly isRemoved: boolean;
 }
 
 export interface ObjectEntry {
@@ -67,6 +71,8 @@ export interface ObjectEntry {
   readonly preparedUntilMs: number;
   /** Null while prepared. */
   readonly summary: ObjectSummary | null;
+  /** Index of the command that made it live; null while prepared, and if it never was. */
+  readonly liveIndex: number | null;
   /** Index of the command that destroyed it, and that row's time. */
   readonly destroyedIndex: number | null;
   readonly destroyedAtMs: number | null;

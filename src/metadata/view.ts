@@ -25,16 +25,24 @@ export interface View {
    * `recovering`: the owner is fenced and not ended.
    */
   ownerOf(entry: StreamEntry): { readonly owner: RegistrationEntry; readonly recovering: boolean } | null;
-  /** Deadline of a stream that nobody owns: max(stored, end of its last registration + TTL), or the absolute expiry. */
+  /**
+   * Deadline of a stream that nobody owns: max(stored, end of its last registration + TTL), or the
+   * absolute expiry; null without either. For an owned stream: what its owner found when it became the
+   * owner, a lower bound of today's.
+   */
   unownedDeadlineMs(entry: StreamEntry): number | null;
 
   registration(name: RegistrationName): RegistrationEntry | null;
   registrations(): Iterable<RegistrationEntry>;
+  /** The registration that this node id made last, whatever became of it. */
+  currentRegistration(nodeId: number): RegistrationEntry | null;
+  /** Removed nodes included (`isRemoved`): their epoch still counts. */
   node(nodeId: number): NodeEntry | null;
+  /** Without the removed ones. */
   nodes(): Iterable<NodeEntry>;
 
   object(objectId: number): ObjectEntry | null;
   objects(): Iterable<ObjectEntry>;
-  /** Live objects whose range of places covers the stream at or above `fromOffset`; newest commit first. */
+  /** Live objects whose range of places covers the stream at or above `fromOffset`; the lowest level first, in it the newest commit first. */
   liveObjectsOf(streamId: number, fromOffset?: number): readonly ObjectEntry[];
 }
