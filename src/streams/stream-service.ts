@@ -11,7 +11,7 @@
  */
 import type { ForkOrigin, StreamSettings } from "../metadata/command.ts";
 import type { NewRecord } from "../engine/record.ts";
-import type { RecordBatchView } from "../engine/record-batch.ts";
+import type { RecordBatchView } from "../engine/record-batch-view.ts";
 import type { ProducerStamp } from "../engine/tail-state.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
