@@ -84,6 +84,16 @@ export const FAILOVER_TIMEOUT_MS_MIN = 2000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
 export const PROPOSAL_WAIT_MS = 10_000;
 
+// Object stores and files.
+export const OBJECT_KEY_BYTES_MAX = 512;
+/** Keys of one list page, and of one delete. */
+export const OBJECT_LIST_LIMIT_MAX = 1000;
+export const OBJECT_DELETE_KEYS_MAX = 1000;
+/** A call of the file store that has no answer by then is given up; the largest object must fit. */
+export const FILE_CALL_TIMEOUT_MS = 60_000;
+/** Temporary files of the file store older than this belong to nobody who still writes. */
+export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
+
 // Edges.
 export const LONG_POLL_SECONDS_DEFAULT = 25;
 export const SSE_SECONDS_DEFAULT = 55;
@@ -100,5 +110,6 @@ export function assertLimitsAgree(): void {
   assert(UPLOAD_BYTES_DEFAULT < BACKLOG_BYTES_DEFAULT, "an upload starts before the backlog is full");
   assert(FAILOVER_TIMEOUT_MS_MIN <= FAILOVER_TIMEOUT_MS_DEFAULT, "the default failover limit is allowed");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= FAILOVER_TIMEOUT_MS_MIN, "a failover limit spans two heartbeats");
+  assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
 }

@@ -9,6 +9,7 @@
  *   did not rejects with `storage_failed` (or `storage_full`). Nothing else is thrown, and no call hangs:
  *   each has a time-out.
  * - Keys are `/`-separated segments of `[A-Za-z0-9._-]`, at most 512 bytes; no segment is `.` or `..`.
+ *   Nobody uses a key that another one continues behind a `/` (`a` beside `a/b`): some stores refuse it.
  */
 
 export interface ListedObject {

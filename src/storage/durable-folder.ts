@@ -1,0 +1,73 @@
+/**
+ * Folders that survive a power cut. A new directory entry is durable only when the directory that holds
+ * it is synced, so making a folder means syncing its parent, and adding a file means syncing its folder.
+ */
+import { mkdir, open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { errnoOf } from "./file-error.ts";
+
+/** Resolves when every entry that the folder has now is on the disk. */
+export async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Makes the folder and the missing ones above it, durably. The entry of an existing folder is synced too:
+ * an earlier process may have died between making it and syncing it. A parent that we may not read is
+ * left alone, which happens only where somebody else made the folder.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  const firstMade = await mkdir(path, { recursive: true });
+  const parent = dirname(path);
+  try {
+    await syncFolder(parent);
+  } catch (error) {
+    const isForeign = firstMade === undefined && (errnoOf(error) === "EACCES" || errnoOf(error) === "EPERM");
+    if (!isForeign) throw error;
+  }
+  if (firstMade === undefined) return;
+  let made = parent;
+  while (made.length >= firstMade.length) {
+    made = dirname(made);
+    await syncFolder(made);
+  }
+}
+
+/** Folders below a root that exists; remembers which are known to be durable, so that each is synced once. */
+export class DurableFolders {
+  readonly #root: string;
+  readonly #known = new Set<string>();
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Resolves when the folder with this path relative to the root (`""` for itself) exists durably. */
+  async ensure(relative: string): Promise<void> {
+    if (relative === "" || this.#known.has(relative)) return;
+    const slash = relative.lastIndexOf("/");
+    const parent = slash === -1 ? "" : relative.slice(0, slash);
+    await this.ensure(parent);
+    try {
+      await mkdir(join(this.#root, relative));
+    } catch (error) {
+      if (errnoOf(error) !== "EEXIST") throw error;
+    }
+    await syncFolder(join(this.#root, parent));
+    if (this.#known.size >= KNOWN_FOLDERS_MAX) this.#known.clear();
+    this.#known.add(relative);
+  }
+
+  /** Forgets what is known: somebody removed a folder. */
+  forget(): void {
+    this.#known.clear();
+  }
+}
+
+/** Beyond, the memory is emptied; that costs a sync a folder, nothing else. */
+const KNOWN_FOLDERS_MAX = 10_000;
