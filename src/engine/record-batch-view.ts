@@ -276,9 +276,7 @@ function corrupt(start: number, fact: string): PicoError {
 
 /** Big-endian; the caller has checked that the bytes are there. */
 export function readU32(bytes: Uint8Array, at: number): number {
-  return (
-    (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0
-  );
+  return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0;
 }
 
 /** Big-endian; may be beyond 2^53, where it is not exact: the caller compares. */

@@ -118,7 +118,6 @@ function writeExtras(out: ByteWriter, record: NewRecord): void {
 }
 
 function writeNullable(out: ByteWriter, bytes: Uint8Array | null): void {
-  if (bytes === null) return out.varint(0);
-  out.varint(bytes.length + 1);
-  out.bytes(bytes);
+  out.varint(bytes === null ? 0 : bytes.length + 1);
+  if (bytes !== null) out.bytes(bytes);
 }

@@ -130,7 +130,11 @@ describe("merging", () => {
 
   test("batches with a gap, falling timestamps or a range outside is refused", () => {
     const record = [plainRecord("a")];
-    const merge = (...args: Parameters<typeof batchOf>[]) => mergeRecordBatches(new ByteWriter(), args.map((each) => batchOf(...each)));
+    const merge = (...args: Parameters<typeof batchOf>[]) =>
+      mergeRecordBatches(
+        new ByteWriter(),
+        args.map((each) => batchOf(...each)),
+      );
     expect(() => merge([0, 1, record], [2, 1, record])).toThrow("broken invariant");
     expect(() => merge([0, 2, record], [1, 1, record])).toThrow("broken invariant");
     expect(() => merge()).toThrow("broken invariant");

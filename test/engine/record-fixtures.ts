@@ -1,8 +1,8 @@
 /** Random records from a seed, and how tests compare them. */
 import type { NewRecord, StoredRecord } from "../../src/engine/record.ts";
-import { ByteWriter } from "../../src/lib/bytes.ts";
 import { encodeRecordBatch } from "../../src/engine/record-batch.ts";
 import { RecordBatchView } from "../../src/engine/record-batch-view.ts";
+import { ByteWriter } from "../../src/lib/bytes.ts";
 
 /** Uniform in [0, 1), the same run for the same seed (mulberry32). */
 export function seededFraction(seed: number): () => number {
