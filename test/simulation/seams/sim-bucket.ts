@@ -1,0 +1,103 @@
+/**
+ * The simulated bucket: what is stored, whoever asks. `SimObjectStore` is the way of one process to it.
+ *
+ * It knows the promises that no caller may break, whatever it means to do: a key is created once in all
+ * time (the same bytes again, by a request that was late, are the one exception), and whoever watches
+ * deletes may object to any.
+ */
+
+import { checksum64 } from "../../../src/lib/checksum.ts";
+import { PicoError } from "../../../src/lib/errors.ts";
+import { checkDeleteKeys, checkListArguments, checkObjectKey, clipRange } from "../../../src/storage/object-key.ts";
+import type { DeleteOutcome, ListPage } from "../../../src/storage/object-store.ts";
+import { WALL_ORIGIN_MS } from "../world/sim-clock.ts";
+import type { World } from "../world/world.ts";
+
+interface StoredObject {
+  readonly bytes: Uint8Array;
+  readonly modifiedMs: number;
+}
+
+export class SimBucket {
+  readonly #objects = new Map<string, StoredObject>();
+  /** Checksums of every key ever created. */
+  readonly #created = new Map<string, bigint>();
+  #sortedKeys: readonly string[] | null = null;
+  /** Refuses creates for lack of space while true. */
+  isFull = false;
+  /** Called before a key leaves the bucket; fails the run where it must not. */
+  onDelete: (key: string, bytes: Uint8Array) => void = () => {};
+
+  constructor(private readonly world: World) {}
+
+  keys(): readonly string[] {
+    this.#sortedKeys ??= [...this.#objects.keys()].sort();
+    return this.#sortedKeys;
+  }
+
+  /** The stored bytes, for checkers: not a copy. */
+  peek(key: string): Uint8Array | null {
+    return this.#objects.get(key)?.bytes ?? null;
+  }
+
+  create(key: string, bytes: Uint8Array): "created" | "exists" {
+    checkObjectKey("create", key);
+    if (this.isFull) {
+      this.world.trace.count("fault store full");
+      throw new PicoError("storage_full", `store: no space for ${key}`);
+    }
+    if (this.#objects.has(key)) return "exists";
+    const checksum = checksum64(bytes);
+    const before = this.#created.get(key);
+    this.world.check(
+      before === undefined || before === checksum,
+      () => `key ${key} was created, deleted, and created again with other bytes`,
+    );
+    this.#created.set(key, checksum);
+    this.#objects.set(key, { bytes: bytes.slice(), modifiedMs: Math.floor(WALL_ORIGIN_MS + this.world.nowMs) });
+    this.#sortedKeys = null;
+    return "created";
+  }
+
+  read(key: string, range: { readonly start: number; readonly end: number } | undefined): Uint8Array | null {
+    checkObjectKey("read", key);
+    const object = this.#objects.get(key);
+    if (object === undefined) return null;
+    const { start, end } = clipRange(range, object.bytes.length);
+    return object.bytes.slice(start, end);
+  }
+
+  size(key: string): number | null {
+    checkObjectKey("size", key);
+    return this.#objects.get(key)?.bytes.length ?? null;
+  }
+
+  list(prefix: string, after: string | null, limit: number): ListPage {
+    checkListArguments(prefix, limit);
+    const matching = this.keys().filter((key) => key.startsWith(prefix) && (after === null || key > after));
+    const keys = matching.slice(0, limit);
+    const objects = keys.map((key) => {
+      const object = this.#objects.get(key);
+      return { key, sizeBytes: object?.bytes.length ?? 0, modifiedMs: object?.modifiedMs ?? 0 };
+    });
+    return { objects, next: matching.length > limit ? (keys[keys.length - 1] ?? null) : null };
+  }
+
+  /** `isRefused` decides for each key whether the store keeps it. */
+  delete(keys: readonly string[], isRefused: (key: string) => boolean): readonly DeleteOutcome[] {
+    checkDeleteKeys(keys);
+    return keys.map((key): DeleteOutcome => {
+      if (isRefused(key)) {
+        this.world.trace.count("fault store delete refused");
+        return { key, deleted: false, code: "SlowDown", message: "reduce your request rate" };
+      }
+      const object = this.#objects.get(key);
+      if (object !== undefined) {
+        this.onDelete(key, object.bytes);
+        this.#objects.delete(key);
+        this.#sortedKeys = null;
+      }
+      return { key, deleted: true };
+    });
+  }
+}
