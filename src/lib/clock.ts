@@ -19,6 +19,8 @@ export interface Clock {
   monotonicMs(): number;
   /** Calls `run` once, no sooner than `delayMs` from now. Delays beyond 24 days are cut to that. */
   schedule(delayMs: number, run: () => void): Timer;
+  /** Calls `run` once, at the end of this turn of the event loop: behind the input that is already there. */
+  soon(run: () => void): void;
 }
 
 /** `setTimeout` fires at once beyond this. */
@@ -30,6 +32,9 @@ export const systemClock: Clock = {
   schedule(delayMs, run) {
     const handle = setTimeout(run, Math.min(Math.max(0, delayMs), DELAY_MS_MAX));
     return { cancel: () => clearTimeout(handle) };
+  },
+  soon(run) {
+    setImmediate(run);
   },
 };
 

@@ -48,6 +48,21 @@ export const SEGMENT_BYTES_MAX = 128 * MIB;
 /** Segments being written at once: object stores, and the two files of the local disk. */
 export const SEGMENTS_IN_FLIGHT_OBJECT = 16;
 export const SEGMENTS_IN_FLIGHT_LOCAL = 2;
+/** Buffer that small segments are collected in; a segment keeps only what it needs. */
+export const WAL_SLAB_BYTES = 64 * KIB;
+/** Pace of the retries of a segment that the store refuses; their number has no bound. */
+export const WAL_RETRY_MS_MIN = 20;
+export const WAL_RETRY_MS_MAX = 1000;
+/** A segment that reads back damaged this often is damaged. */
+export const WAL_BAD_READS_MAX = 3;
+/** Files of the local-disk WAL: the first ones, and those prepared while they fill. */
+export const WAL_FIRST_FILE_BYTES = 4 * MIB;
+export const WAL_FILE_BYTES = 64 * MIB;
+/** Reads of a takeover under way at once, and segment bytes that it keeps from its check to its replay. */
+export const TAKEOVER_READS_MAX = 8;
+export const TAKEOVER_KEPT_BYTES = 64 * MIB;
+/** Attempts of one read or create in a takeover before it gives up; the caller may start it again. */
+export const TAKEOVER_ATTEMPTS_MAX = 20;
 
 // Upload and data objects (DESIGN 6).
 export const UPLOAD_BYTES_DEFAULT = 100 * MIB;

@@ -2,7 +2,12 @@ import { expect, test } from "bun:test";
 import { PicoError } from "../../src/lib/errors.ts";
 import { createLogger, type LogFormat, type Logger, type LogLevel } from "../../src/lib/log.ts";
 
-const clock = { nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678), monotonicMs: () => 0, schedule: () => ({ cancel: () => {} }) };
+const clock = {
+  nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+  monotonicMs: () => 0,
+  schedule: () => ({ cancel: () => {} }),
+  soon: () => {},
+};
 
 function collect(format: LogFormat, level: LogLevel = "info"): { log: Logger; lines: string[] } {
   const lines: string[] = [];

@@ -67,4 +67,8 @@ export class SimClock implements Clock {
       },
     };
   }
+
+  soon(run: () => void): void {
+    this.schedule(0, run);
+  }
 }

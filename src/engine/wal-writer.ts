@@ -1,0 +1,449 @@
+/**
+ * The writer of one registration's WAL: group commit over a `WalStore`.
+ *
+ * ```
+ *  append ──▶ open segment ──seal──▶ queue ──at most inFlightMax──▶ create … settled
+ *                                                                      │ in number order
+ *                                                                  onDurable
+ * ```
+ *
+ * An idle WAL seals at the end of the turn in which the first entry came and writes at once; while all
+ * places of the store are taken the next segment collects. So latency is one store round trip when
+ * there is little to do, and batches grow by themselves when there is much.
+ *
+ * Invariants:
+ * - Numbers rise by one from 1. A number's bytes are fixed at its first attempt and are the only ones
+ *   ever offered for it.
+ * - `onDurable` is called once a segment, in number order, only when it and all below it are durable. It
+ *   is the only ground for an acknowledgement: a bare count of another registration says nothing.
+ * - An outcome that is not known is settled by reading back, never assumed. Absent is not settled.
+ * - Once fenced, failed or abandoned the writer is dead for good: nothing more becomes durable, whatever
+ *   creates are still under way, and everyone who waits is told.
+ */
+import { assert } from "../lib/assert.ts";
+import { backOffMs } from "../lib/back-off.ts";
+import { ByteWriter, equalBytes } from "../lib/bytes.ts";
+import { type Clock, sleep, type Timer } from "../lib/clock.ts";
+import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
+import { SEGMENT_BYTES_DEFAULT, WAL_BAD_READS_MAX, WAL_RETRY_MS_MAX, WAL_RETRY_MS_MIN, WAL_SLAB_BYTES } from "../lib/limits.ts";
+import type { Random } from "../lib/random.ts";
+import type { RegistrationName } from "../lib/registration.ts";
+import { decodeSegment, describeSegment, encodeSegmentHeader, reserveSegmentHeader, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
+import type { WalStore } from "./wal-store.ts";
+
+/** `open` takes entries, `sealed` waits for the store, `durable` is acknowledged, `failed` never will be. */
+export type WalSegmentState = "open" | "sealed" | "durable" | "failed";
+
+/** A segment in memory. Whoever refers to its bytes keeps the segment: its buffer moves while it is open. */
+export class WalSegment {
+  state: WalSegmentState;
+  #bytes: Uint8Array;
+  #out: ByteWriter | null;
+
+  private constructor(
+    readonly number: number,
+    out: ByteWriter | null,
+    bytes: Uint8Array,
+    state: WalSegmentState,
+  ) {
+    this.#out = out;
+    this.#bytes = bytes;
+    this.state = state;
+  }
+
+  static open(number: number, out: ByteWriter): WalSegment {
+    return new WalSegment(number, out, out.buffer, "open");
+  }
+
+  /** A segment that was read back, header included. */
+  static stored(number: number, bytes: Uint8Array): WalSegment {
+    return new WalSegment(number, null, bytes, "durable");
+  }
+
+  /** Header and body. While the segment is open what lies behind `length` has no meaning. */
+  get bytes(): Uint8Array {
+    return this.#out === null ? this.#bytes : this.#out.buffer;
+  }
+
+  /** Bytes so far, the header's included. */
+  get length(): number {
+    return this.#out === null ? this.#bytes.length : this.#out.length;
+  }
+
+  /** Fixes the bytes. `bytes` holds what was written so far, exactly. */
+  seal(bytes: Uint8Array): void {
+    assert(this.state === "open", "only an open segment is sealed");
+    this.#out = null;
+    this.#bytes = bytes;
+    this.state = "sealed";
+  }
+}
+
+/** Where an entry lies: bytes `[start, end)` of `segment.bytes`. */
+export interface WalPosition {
+  readonly segment: WalSegment;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface WalWriterOptions {
+  readonly store: WalStore;
+  readonly registration: RegistrationName;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** A segment seals at this size, even while all places of the store are taken. */
+  readonly segmentBytes?: number;
+  /** How long an idle WAL collects before it writes; 0 writes at the end of the turn. */
+  readonly lingerMs?: number;
+  /** The segment and all below it are durable. Must not throw. */
+  readonly onDurable: (segment: WalSegment) => void;
+  /** Another registration holds one of our numbers: `fenced_node`. Called once, and then never `onFailed`. */
+  readonly onFenced: (error: PicoError) => void;
+  /** The writer is dead: `durability`, or `corrupt` where our own segment reads back damaged. Called once, and then never `onFenced`. */
+  readonly onFailed: (error: PicoError) => void;
+}
+
+/** A sealed segment on its way. */
+interface Flight {
+  readonly segment: WalSegment;
+  /** Monotonic time just before the first attempt. */
+  sentMs: number;
+  isSettled: boolean;
+}
+
+interface DurableWaiter {
+  readonly number: number;
+  readonly resolve: () => void;
+  readonly reject: (error: PicoError) => void;
+}
+
+export class WalWriter {
+  readonly #options: WalWriterOptions;
+  readonly #segmentBytes: number;
+  readonly #lingerMs: number;
+  readonly #stopRetries = new AbortController();
+  #slab: ByteWriter | null = null;
+  #open: WalSegment | null = null;
+  /** Sealed and not yet acknowledged, in number order; those from `#unsent` on were never attempted. */
+  #flights: Flight[] = [];
+  #unsent = 0;
+  #inFlight = 0;
+  #retrying = 0;
+  #sealedNumber = 0;
+  #durableNumber = 0;
+  #trimPoint = 0;
+  #provenMs = Number.NEGATIVE_INFINITY;
+  #sealIsDue = false;
+  #linger: Timer | null = null;
+  #waiters: DurableWaiter[] = [];
+  #proof: Promise<number> | null = null;
+  #isStopping = false;
+  #failure: PicoError | null = null;
+
+  constructor(options: WalWriterOptions) {
+    this.#options = options;
+    this.#segmentBytes = options.segmentBytes ?? SEGMENT_BYTES_DEFAULT;
+    this.#lingerMs = options.lingerMs ?? 0;
+  }
+
+  /** Highest sealed number; 0 before the first. */
+  get sealedNumber(): number {
+    return this.#sealedNumber;
+  }
+
+  /** Highest number that is durable with all below it; 0 before the first. */
+  get durableNumber(): number {
+    return this.#durableNumber;
+  }
+
+  /** Why the writer is dead; null while it lives. */
+  get failure(): PicoError | null {
+    return this.#failure;
+  }
+
+  /** The store refuses or does not answer: segments are being retried, and appends should be refused meanwhile. */
+  get isStalled(): boolean {
+    return this.#retrying > 0;
+  }
+
+  /**
+   * Monotonic time at which this registration was certainly not fenced: taken before the newest durable
+   * segment was first sent.
+   */
+  get provenMs(): number {
+    return this.#provenMs;
+  }
+
+  /**
+   * Adds what `encode` writes as one entry. Nothing is durable before `onDurable` was called with the
+   * segment. Throws the writer's failure, or `unavailable` once it stops; an error of `encode` leaves no trace.
+   */
+  append(encode: (out: ByteWriter) => void): WalPosition {
+    this.#assertTakesAppends();
+    const segment = this.#openSegment();
+    const out = this.#slab;
+    assert(out !== null, "an open segment has a slab");
+    const start = out.length;
+    try {
+      encode(out);
+    } catch (error) {
+      out.length = start;
+      throw error;
+    }
+    const position = { segment, start, end: out.length };
+    if (out.length >= this.#segmentBytes) this.#sealOpen();
+    else this.#sealSoon();
+    return position;
+  }
+
+  /** Cuts behind the last entry and returns the highest sealed number, the cut's. */
+  seal(): number {
+    if (this.#failure === null && this.#hasEntries()) this.#sealOpen();
+    return this.#sealedNumber;
+  }
+
+  /** Resolves when `number`, which must be sealed, and all below it are durable. Rejects with the writer's failure. */
+  whenDurable(number: number): Promise<void> {
+    assert(number <= this.#sealedNumber, "a waiter waits for a sealed number");
+    if (number <= this.#durableNumber) return Promise.resolve();
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => this.#waiters.push({ number, resolve, reject }));
+  }
+
+  /**
+   * Proves that this registration is not fenced: sends what is open, or an empty segment, and resolves
+   * when it and all below it are durable, with the monotonic time before it was first sent. Callers that
+   * come meanwhile share the proof. Rejects with the writer's failure.
+   */
+  prove(): Promise<number> {
+    this.#proof ??= this.#sendProof().finally(() => {
+      this.#proof = null;
+    });
+    return this.#proof;
+  }
+
+  /** Highest number already trimmable, for the headers to come. Never falls. */
+  setTrimPoint(number: number): void {
+    assert(number <= this.#durableNumber, "only durable segments are trimmed");
+    this.#trimPoint = Math.max(this.#trimPoint, number);
+  }
+
+  /** Takes no more appends, seals, and resolves when everything is durable. Rejects with the writer's failure. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const number = this.seal();
+    if (this.#failure !== null) throw this.#failure;
+    await this.whenDurable(number);
+  }
+
+  /** Gives up at once: nothing more becomes durable, retries end, waiting callers get `unavailable`. */
+  abandon(): void {
+    this.#die(new PicoError("unavailable", "the WAL writer was stopped before everything was durable", { retryAfterSeconds: 1 }));
+  }
+
+  #assertTakesAppends(): void {
+    if (this.#failure !== null) throw this.#failure;
+    if (this.#isStopping) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+  }
+
+  #openSegment(): WalSegment {
+    if (this.#open !== null) return this.#open;
+    if (this.#slab === null) this.#slab = new ByteWriter(WAL_SLAB_BYTES);
+    this.#slab.length = 0;
+    reserveSegmentHeader(this.#slab);
+    this.#open = WalSegment.open(this.#sealedNumber + 1, this.#slab);
+    return this.#open;
+  }
+
+  #hasEntries(): boolean {
+    return this.#open !== null && this.#open.length > SEGMENT_HEADER_BYTES;
+  }
+
+  #hasRoom(): boolean {
+    return this.#inFlight < this.#options.store.inFlightMax && this.#unsent === this.#flights.length;
+  }
+
+  /** Lets the entries of this turn, or of the linger time, share a segment. */
+  #sealSoon(): void {
+    if (this.#sealIsDue || !this.#hasRoom()) return;
+    this.#sealIsDue = true;
+    if (this.#lingerMs > 0) this.#linger = this.#options.clock.schedule(this.#lingerMs, this.#sealNow);
+    else this.#options.clock.soon(this.#sealNow);
+  }
+
+  readonly #sealNow = (): void => {
+    this.#sealIsDue = false;
+    this.#linger = null;
+    if (this.#failure === null && this.#hasEntries() && this.#hasRoom()) this.#sealOpen();
+  };
+
+  #sealOpen(): Flight {
+    const segment = this.#open;
+    const slab = this.#slab;
+    assert(segment !== null && slab !== null, "there is an open segment to seal");
+    // A full slab is handed over; else the segment gets an array of its own size, and the slab serves again.
+    const isHandedOver = slab.length > WAL_SLAB_BYTES && slab.length >= slab.buffer.length * 0.875;
+    segment.seal(isHandedOver ? slab.written() : slab.copy());
+    if (isHandedOver || slab.buffer.length > WAL_SLAB_BYTES) this.#slab = null;
+    this.#open = null;
+    this.#sealedNumber = segment.number;
+    this.#linger?.cancel();
+    if (this.#linger !== null) this.#sealIsDue = false;
+    this.#linger = null;
+    const flight = { segment, sentMs: 0, isSettled: false };
+    this.#flights.push(flight);
+    this.#send();
+    return flight;
+  }
+
+  /** Starts queued segments, in number order, as far as the store has places. */
+  #send(): void {
+    while (this.#unsent < this.#flights.length && this.#inFlight < this.#options.store.inFlightMax) {
+      const flight = this.#flights[this.#unsent++];
+      assert(flight !== undefined, "an unsent flight is queued");
+      this.#inFlight++;
+      void this.#fly(flight);
+    }
+  }
+
+  /** Never rejects: every outcome ends in `#settle` or `#die`. */
+  async #fly(flight: Flight): Promise<void> {
+    try {
+      const { segment } = flight;
+      const { registration, clock } = this.#options;
+      flight.sentMs = clock.monotonicMs();
+      encodeSegmentHeader(segment.bytes, {
+        registration,
+        number: segment.number,
+        trimPoint: this.#trimPoint,
+        durableNumber: this.#durableNumber,
+      });
+      const isOurs = await this.#createUntilSettled(segment);
+      if (this.#failure !== null) return;
+      if (isOurs) this.#settle(flight);
+      else this.#die(this.#fencedAt(segment.number));
+    } catch (error) {
+      this.#die(isPicoError(error) ? error : new PicoError("durability", `the WAL writer failed: ${messageOf(error)}`, {}, error));
+    }
+  }
+
+  /** Offers the segment until it is there. True: it is ours; false: someone else's is. Throws what ends the writer. */
+  async #createUntilSettled(segment: WalSegment): Promise<boolean> {
+    let attempt = 0;
+    let badReads = 0;
+    try {
+      while (this.#failure === null) {
+        try {
+          if ((await this.#options.store.create(this.#options.registration, segment.number, segment.bytes)) === "created") return true;
+          const found = await this.#readBack(segment);
+          if (found !== "absent" && found !== "damaged") return found === "ours";
+          if (found === "damaged" && ++badReads >= WAL_BAD_READS_MAX) throw this.#damagedAt(segment.number);
+        } catch (error) {
+          if (!isRetryable(error)) throw error;
+        }
+        if (attempt++ === 0) this.#retrying++;
+        await sleep(
+          this.#options.clock,
+          backOffMs(this.#options.random, attempt, WAL_RETRY_MS_MIN, WAL_RETRY_MS_MAX),
+          this.#stopRetries.signal,
+        );
+      }
+      return false;
+    } finally {
+      if (attempt > 0) this.#retrying--;
+    }
+  }
+
+  /** Whose segment lies under our number. A lost answer needs no step of its own: the next create answers `exists`. */
+  async #readBack(segment: WalSegment): Promise<"ours" | "foreign" | "absent" | "damaged"> {
+    const { store, registration } = this.#options;
+    const stored = await store.read(registration, segment.number);
+    if (stored === null) return "absent";
+    if (equalBytes(stored, segment.bytes)) return "ours";
+    try {
+      decodeSegment(stored, registration, segment.number);
+    } catch (error) {
+      if (isPicoError(error, "corrupt")) return "damaged";
+      throw error;
+    }
+    return "foreign";
+  }
+
+  #settle(flight: Flight): void {
+    flight.isSettled = true;
+    this.#inFlight--;
+    this.#acknowledge();
+    if (this.#failure !== null) return;
+    this.#send();
+    // What collected while all places were taken has waited long enough; a turn or linger under way goes on.
+    if (!this.#sealIsDue && this.#hasEntries() && this.#hasRoom()) this.#sealOpen();
+  }
+
+  /** Tells of every settled segment that has no unsettled one below it. */
+  #acknowledge(): void {
+    let count = 0;
+    while (this.#failure === null) {
+      const flight = this.#flights[count];
+      if (flight === undefined || !flight.isSettled) break;
+      count++;
+      assert(flight.segment.number === this.#durableNumber + 1, "segments become durable in number order");
+      flight.segment.state = "durable";
+      this.#durableNumber = flight.segment.number;
+      this.#provenMs = flight.sentMs;
+      this.#options.onDurable(flight.segment);
+    }
+    if (this.#failure !== null) return;
+    this.#flights.splice(0, count);
+    this.#unsent -= count;
+    this.#wakeWaiters();
+  }
+
+  #wakeWaiters(): void {
+    if (this.#waiters.length === 0) return;
+    const waiting: DurableWaiter[] = [];
+    for (const waiter of this.#waiters) {
+      if (waiter.number <= this.#durableNumber) waiter.resolve();
+      else waiting.push(waiter);
+    }
+    this.#waiters = waiting;
+  }
+
+  async #sendProof(): Promise<number> {
+    if (this.#failure !== null) throw this.#failure;
+    this.#openSegment();
+    const flight = this.#sealOpen();
+    await this.whenDurable(flight.segment.number);
+    return flight.sentMs;
+  }
+
+  #fencedAt(number: number): PicoError {
+    const where = describeSegment(this.#options.registration, number);
+    return new PicoError("fenced_node", `${where} was taken by another node: this registration is fenced`, { where, number });
+  }
+
+  #damagedAt(number: number): PicoError {
+    const where = describeSegment(this.#options.registration, number);
+    return new PicoError("corrupt", `${where} reads back damaged after it was written`, { where, number });
+  }
+
+  #die(failure: PicoError): void {
+    if (this.#failure !== null) return;
+    this.#failure = failure;
+    this.#stopRetries.abort();
+    this.#linger?.cancel();
+    if (this.#open !== null) this.#open.state = "failed";
+    for (const { segment } of this.#flights) if (segment.state !== "durable") segment.state = "failed";
+    this.#flights = [];
+    this.#unsent = 0;
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiters) waiter.reject(failure);
+    if (failure.code === "fenced_node") this.#options.onFenced(failure);
+    else if (failure.code !== "unavailable") this.#options.onFailed(failure);
+  }
+}
+
+/** Whether the same create may succeed later. `durability`, and what no store should throw, end the writer. */
+function isRetryable(error: unknown): boolean {
+  return isPicoError(error, "storage_failed") || isPicoError(error, "storage_full") || isPicoError(error, "unknown_outcome");
+}
