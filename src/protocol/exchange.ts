@@ -1,0 +1,49 @@
+/**
+ * One request on its way to an answer: its target and headers, parsed once, and the headers that every
+ * answer to it carries. Made for each request of the hot path, so it makes nothing it does not need.
+ */
+import type { Server } from "bun";
+import { NO_QUERY, QueryParameters } from "./query.ts";
+
+/** Header names are lower case; repeated ones are joined by ", ". */
+export type HeaderRecord = Readonly<Record<string, string | undefined>>;
+
+/** Headers of an answer, by lower-case name. */
+export type Head = Record<string, string>;
+
+export interface Exchange {
+  readonly request: Request;
+  readonly server: Server<unknown> | null;
+  readonly method: string;
+  readonly headers: HeaderRecord;
+  /** Path as sent, escapes and all. */
+  readonly rawPath: string;
+  /** Query as sent, without its question mark. */
+  readonly rawQuery: string;
+  /** Authority of the request's URL; null where it has none (HTTP/1.0 without `Host`). */
+  readonly authority: string | null;
+  /** `Access-Control-Allow-Origin` of the answer; null: no CORS headers. */
+  allowOrigin: string | null;
+}
+
+export function openExchange(request: Request, server: Server<unknown> | null): Exchange {
+  const { url } = request;
+  const schemeEnd = url.indexOf("://");
+  const isAbsolute = url.charCodeAt(0) !== 0x2f && schemeEnd >= 0;
+  const pathStart = isAbsolute ? url.indexOf("/", schemeEnd + 3) : 0;
+  const queryStart = url.indexOf("?", pathStart);
+  return {
+    request,
+    server,
+    method: request.method,
+    headers: request.headers.toJSON(),
+    rawPath: pathStart < 0 ? "/" : queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart),
+    rawQuery: queryStart < 0 ? "" : url.slice(queryStart + 1),
+    authority: isAbsolute && pathStart > 0 ? url.slice(schemeEnd + 3, pathStart) : null,
+    allowOrigin: null,
+  };
+}
+
+export function queryOf(exchange: Exchange): QueryParameters {
+  return exchange.rawQuery === "" ? NO_QUERY : new QueryParameters(exchange.rawQuery);
+}

@@ -1,0 +1,90 @@
+/**
+ * The HTTP side that both stream protocols share: one Elysia app with one route for everything, HTTP/1.1
+ * and cleartext HTTP/2 on one port. Method, name and body are the handler's; nothing runs before it.
+ */
+import { Elysia } from "elysia";
+import type { Server } from "bun";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import type { MaybePromise } from "../streams/stream-service.ts";
+
+/**
+ * Seconds that a connection may be idle, a stalled upload included. Live reads are exempt for as long
+ * as they run (`keepAlive`), and have their own comments and end.
+ */
+export const IDLE_SECONDS = 60;
+
+/**
+ * Bun answers a larger declared body by itself, without our error. Ours is refused from its
+ * `Content-Length` or while counting, so Bun's own limit only has to stay out of the way.
+ */
+const BUN_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
+
+export type RequestHandler = (request: Request, server: Server<unknown> | null) => MaybePromise<Response>;
+
+export interface ListenOptions {
+  readonly hostname: string;
+  /** 0: any. */
+  readonly port: number;
+}
+
+export interface HttpListener {
+  /** Where it listens, as a URL without a trailing slash. Throws `settings` where it cannot. */
+  listen(options: ListenOptions): { readonly address: string };
+  /** Requests being answered. */
+  readonly pendingRequests: number;
+  /**
+   * Stops accepting, waits for running requests up to `deadlineMs`, then cuts what is left. Live reads
+   * must have been told to end.
+   */
+  stop(deadlineMs: number): Promise<void>;
+}
+
+/** `onFailure` answers what the handler threw: it should throw nothing. */
+export function createHttpListener(clock: Clock, handle: RequestHandler, onFailure: (error: unknown) => Response): HttpListener {
+  const app = new Elysia({
+    serve: { idleTimeout: IDLE_SECONDS, maxRequestBodySize: BUN_BODY_BYTES_MAX, development: false, http2: true },
+  })
+    .onError(({ error }) => onFailure(error))
+    .all("/*", ({ request, server }) => handle(request, server), { parse: "none" })
+    .all("/", ({ request, server }) => handle(request, server), { parse: "none" });
+
+  return {
+    listen({ hostname, port }) {
+      try {
+        app.listen({ hostname, port });
+      } catch (error) {
+        throw new PicoError("settings", `cannot listen on ${hostname}:${port}: ${describeBindError(error)}`, { hostname, port }, error);
+      }
+      const bound = app.server;
+      if (bound === null) throw new PicoError("settings", `cannot listen on ${hostname}:${port}`, { hostname, port });
+      const host = hostname.includes(":") ? `[${hostname}]` : hostname;
+      return { address: `http://${host}:${bound.port}` };
+    },
+    get pendingRequests() {
+      return app.server?.pendingRequests ?? 0;
+    },
+    async stop(deadlineMs) {
+      const { server } = app;
+      if (server === null) return;
+      const drained = server.stop();
+      const timeUp = new AbortController();
+      await Promise.race([drained, sleep(clock, deadlineMs, timeUp.signal)]);
+      timeUp.abort();
+      await server.stop(true);
+    },
+  };
+}
+
+/** Exempts a live read from the idle timer; `resume` puts it back, so that a dead peer is noticed afterwards. */
+export function suspendIdleTimer(request: Request, server: Server<unknown> | null): () => void {
+  server?.timeout(request, 0);
+  return () => server?.timeout(request, IDLE_SECONDS);
+}
+
+function describeBindError(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (code === "EADDRINUSE") return "the address is in use";
+  if (code === "EACCES") return "no permission for this port";
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,42 @@
+/** What a protocol listener is made of. */
+import type { Clock } from "../lib/clock.ts";
+import type { Random } from "../lib/random.ts";
+import type { Router } from "../ownership/router.ts";
+import type { StreamService } from "../streams/stream-service.ts";
+
+/** As much of a logger as the listeners need; pino's order of arguments. */
+export interface ProtocolLog {
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+export interface ProtocolSettings {
+  /** Long polls without data are answered after this. @default 25 */
+  readonly longPollSeconds: number;
+  /** SSE answers end after this, so that caches and proxies can share them. @default 55 */
+  readonly sseSeconds: number;
+  /** Default page, and chunk of live reads: larger ones cost fewer requests, and more memory each. @default 64 KiB */
+  readonly pageBytes: number;
+  /** Request body; beyond it 413. @default 32 MiB */
+  readonly requestBytesMax: number;
+  /** Origins of pages that may use the listener beside loopback ones; `*`: all. */
+  readonly corsOrigins: readonly string[];
+  /** Hosts that such pages may name beside loopback ones and those advertised; `*`: all. */
+  readonly allowedHosts: readonly string[];
+  /** Where clients reach the node's listeners; null where there is none. */
+  readonly advertisedUrls: {
+    readonly pico: string | null;
+    readonly durableStreams: string | null;
+    readonly admin: string | null;
+  };
+}
+
+export interface ProtocolContext {
+  readonly service: StreamService;
+  readonly router: Router;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: ProtocolLog;
+  readonly settings: ProtocolSettings;
+  /** Aborts when the node begins to stop: live reads end cleanly. */
+  readonly stopping: AbortSignal;
+}
