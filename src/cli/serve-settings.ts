@@ -1,0 +1,161 @@
+/**
+ * From flags and environment to the settings of a node. What can be refused without touching the machine is refused
+ * here, before anything is opened.
+ */
+import { join, resolve } from "node:path";
+import { PicoError } from "../lib/errors.ts";
+import {
+  BLOCK_CACHE_BYTES_DEFAULT,
+  LOG_CACHE_BYTES_DEFAULT,
+  LONG_POLL_SECONDS_DEFAULT,
+  MIB,
+  OFFSET_MAX,
+  PAGE_BYTES_DEFAULT,
+  PAGE_BYTES_MAX,
+  REQUEST_BYTES_DEFAULT,
+  REQUEST_BYTES_MAX,
+  SSE_SECONDS_DEFAULT,
+  STOP_TIMEOUT_SECONDS_DEFAULT,
+  UPLOAD_BYTES_DEFAULT,
+  UPLOAD_INTERVAL_MS_DEFAULT,
+} from "../lib/limits.ts";
+import { LOG_FORMATS, LOG_LEVELS } from "../lib/log.ts";
+import { type BucketUri, hideCredentials, parseBucketUri } from "../node/bucket-uri.ts";
+import {
+  assertPlacesDiffer,
+  comesLater,
+  formatListenAddress,
+  type ListenAddress,
+  type MetadataSettings,
+  type Settings,
+  type StreamListenerSettings,
+  storageFromUri,
+  walBesideStorage,
+  walFromUri,
+} from "../node/settings.ts";
+import {
+  assertBindAllowed,
+  type FlagValues,
+  type GivenText,
+  parseAdvertisedUrl,
+  parseHost,
+  parseListenAddress,
+  parseOrigin,
+  refuseValue,
+} from "./flag-values.ts";
+
+const NODE_ID_MIN = -(2 ** 31);
+const NODE_ID_MAX = 2 ** 31 - 1;
+const ACCEPT_QUEUE_MAX = 65_535;
+const SECONDS_MAX = 24 * 3600;
+const INTERVAL_MS_MAX = SECONDS_MAX * 1000;
+const CACHE_BYTES_MAX = 1024 * 1024 * MIB;
+/** One segment of an object's key. */
+const CLUSTER_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
+
+/** Throws `settings`. Relative paths are taken from `workingDirectory`. */
+export function readServeSettings(values: FlagValues, workingDirectory: string): Settings {
+  const dataDirectory = resolve(workingDirectory, values.text("--data-dir")?.text ?? "data");
+  const listeners = readListeners(values);
+  const { storage, wal } = readPlaces(values, dataDirectory, workingDirectory);
+  const uploadInterval = values.number("--wal-upload-interval-ms", 0, INTERVAL_MS_MAX) ?? UPLOAD_INTERVAL_MS_DEFAULT;
+  const uploadBytes = values.number("--wal-upload-threshold", 1, CACHE_BYTES_MAX) ?? UPLOAD_BYTES_DEFAULT;
+  const allowedHosts = values.list("--allowed-host").map(parseHost);
+  return {
+    nodeId: values.number("--node-id", NODE_ID_MIN, NODE_ID_MAX) ?? 1,
+    nodeEpoch: values.number("--node-epoch", 0, OFFSET_MAX),
+    clusterId: readClusterId(values),
+    dataDirectory,
+    metadata: readMetadata(values.text("--meta-url"), dataDirectory, workingDirectory),
+    storage,
+    wal,
+    ...listeners,
+    streamOrigins: { allowedOrigins: values.list("--cors-origin").map(parseOrigin), allowedHosts },
+    adminOrigins: { allowedOrigins: values.list("--admin-cors-origin").map(parseOrigin), allowedHosts },
+    acceptQueueMax: values.number("--backlog", 1, ACCEPT_QUEUE_MAX) ?? 1024,
+    longPollSeconds: values.number("--long-poll-timeout-sec", 0, SECONDS_MAX) ?? LONG_POLL_SECONDS_DEFAULT,
+    sseSeconds: values.number("--sse-max-duration-sec", 1, SECONDS_MAX) ?? SSE_SECONDS_DEFAULT,
+    pageBytesDefault: values.numberOrDefault("--max-chunk-size", PAGE_BYTES_MAX, PAGE_BYTES_DEFAULT),
+    requestBytesMax: values.numberOrDefault("--max-request-size", REQUEST_BYTES_MAX, REQUEST_BYTES_DEFAULT),
+    logCacheBytes: values.number("--wal-cache-size", 0, CACHE_BYTES_MAX) ?? LOG_CACHE_BYTES_DEFAULT,
+    blockCacheBytes: values.number("--block-cache-size", 0, CACHE_BYTES_MAX) ?? BLOCK_CACHE_BYTES_DEFAULT,
+    // An upload must end before the backlog is full, or appends wait for it.
+    uploadBytes: Math.min(uploadBytes, Math.max(1, Math.floor((wal.parameters.backlogBytesMax * 2) / 5))),
+    uploadIntervalMs: uploadInterval === 0 ? null : uploadInterval,
+    shutdownDrainSeconds: values.number("--shutdown-drain-sec", 0, SECONDS_MAX) ?? 0,
+    stopTimeoutSeconds: values.number("--stop-timeout-sec", 0, SECONDS_MAX) ?? STOP_TIMEOUT_SECONDS_DEFAULT,
+    logFormat: values.word("--log-format", LOG_FORMATS),
+    logLevel: values.word("--log-level", LOG_LEVELS) ?? "info",
+  };
+}
+
+function readClusterId(values: FlagValues): string {
+  const given = values.text("--cluster-id");
+  if (given === null) return "picomq";
+  if (!CLUSTER_ID.test(given.text)) throw refuseValue(given, "is no cluster name; use 1 to 64 of A-Z a-z 0-9 . _ -");
+  return given.text;
+}
+
+function readListeners(values: FlagValues): Pick<Settings, "pico" | "durableStreams" | "admin"> {
+  const isRemoteAllowed = values.isOn("--insecure-allow-remote");
+  const taken = new Map<string, string>();
+  const bind = (flag: string, defaultText: string): ListenAddress => {
+    const given = values.text(flag);
+    const listen = parseListenAddress(given ?? { text: defaultText, origin: flag });
+    assertBindAllowed(given?.origin ?? flag, listen, isRemoteAllowed);
+    const other = taken.get(formatListenAddress(listen));
+    if (other !== undefined && listen.port !== 0) {
+      throw new PicoError(
+        "settings",
+        `${flag} and ${other} are both ${formatListenAddress(listen)}; give each listener a port of its own`,
+        { flag },
+      );
+    }
+    taken.set(formatListenAddress(listen), flag);
+    return listen;
+  };
+  const advertised = (flag: string): string | null => {
+    const given = values.text(flag);
+    return given === null ? null : parseAdvertisedUrl(given);
+  };
+
+  const main: StreamListenerSettings = { listen: bind("--listen", "127.0.0.1:4437"), advertisedUrl: advertised("--http-address") };
+  const isDurableStreamsMain = values.word("--protocol", ["pico", "ds"]) === "ds";
+  const hasSecond = !isDurableStreamsMain && !values.isOn("--no-ds");
+  const second = hasSecond ? { listen: bind("--ds-listen", "127.0.0.1:4438"), advertisedUrl: advertised("--ds-http-address") } : null;
+  return {
+    pico: isDurableStreamsMain ? null : main,
+    durableStreams: isDurableStreamsMain ? main : second,
+    admin: values.isOn("--no-admin") ? null : { listen: bind("--admin-listen", "127.0.0.1:9090") },
+  };
+}
+
+function readMetadata(given: GivenText | null, dataDirectory: string, workingDirectory: string): MetadataSettings {
+  if (given === null) return { kind: "sqlite-file", path: join(dataDirectory, "meta.db") };
+  const refuse = (why: string) =>
+    new PicoError("settings", `unsupported --meta-url ${JSON.stringify(hideCredentials(given.text))}: ${why}`, {
+      flag: given.origin,
+      isStartup: true,
+    });
+  if (/^postgres(ql)?:/.test(given.text)) throw refuse("Postgres comes with a later version; use sqlite:PATH or sqlite::memory:");
+  const path = /^sqlite:(?:\/\/)?(.*)$/s.exec(given.text)?.[1];
+  if (path === undefined) throw refuse("use sqlite:PATH or sqlite::memory:");
+  if (path === "" || path.includes("\0")) throw refuse("it names no file; use sqlite:PATH or sqlite::memory:");
+  return path === ":memory:" ? { kind: "sqlite-memory" } : { kind: "sqlite-file", path: resolve(workingDirectory, path) };
+}
+
+function readPlaces(values: FlagValues, dataDirectory: string, workingDirectory: string): Pick<Settings, "storage" | "wal"> {
+  const toAbsolute = (path: string) => resolve(workingDirectory, path);
+  const parse = (flag: string): BucketUri | null => {
+    const given = values.text(flag);
+    if (given === null) return null;
+    if (/^([+-]?\d+@)?postgres(ql)?:\/\//.test(given.text)) throw comesLater(given.origin, "postgres://");
+    return parseBucketUri(given.text, given.origin);
+  };
+  const storageUri = parse("--storage") ?? { id: -2, scheme: "file", path: join(dataDirectory, "objects"), parameters: new Map() };
+  const walUri = parse("--wal");
+  const storage = storageFromUri(storageUri, toAbsolute, "--storage");
+  const wal = walUri === null ? walBesideStorage(storageUri, toAbsolute, "--storage") : walFromUri(walUri, toAbsolute, "--wal");
+  assertPlacesDiffer(storage, wal);
+  return { storage, wal };
+}
