@@ -19,6 +19,7 @@ export interface ServeProcess {
   onStopSignal(listener: (signal: string) => void): void;
   /** Ends the process without waiting for anything. */
   exitAtOnce(exitCode: number): void;
+  /** Monotonic time between signals, and the limit of a stop that comes during the start. */
   readonly clock: Clock;
 }
 

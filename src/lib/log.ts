@@ -45,7 +45,7 @@ export function createLogger(options: {
   readonly level: LogLevel;
   readonly format: LogFormat;
   readonly destination: LogDestination;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "nowMs">;
 }): Logger {
   const { destination, clock } = options;
   const target: DestinationStream = options.format === "json" ? destination : { write: (line) => destination.write(formatTextLine(line)) };
