@@ -75,6 +75,11 @@ export const INDEX_TOP_BYTES_MAX = 64 * KIB;
 /** How long a prepared object may stay uncommitted. */
 export const PREPARED_OBJECT_TTL_MS = 15 * 60_000;
 
+/** An upload gives way to other work after this much. */
+export const UPLOAD_SLICE_BYTES = 1 * MIB;
+export const UPLOAD_RETRY_MS_MIN = 100;
+export const UPLOAD_RETRY_MS_MAX = 10_000;
+
 // Caches.
 export const LOG_CACHE_BYTES_DEFAULT = 200 * MIB;
 export const BLOCK_CACHE_BYTES_DEFAULT = 100 * MIB;
@@ -98,6 +103,19 @@ export const FAILOVER_TIMEOUT_MS_DEFAULT = 5000;
 export const FAILOVER_TIMEOUT_MS_MIN = 2000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
 export const PROPOSAL_WAIT_MS = 10_000;
+
+// SQL.
+/** Payload bytes of one page of the log, except that one row always fits. */
+export const LOG_PAGE_BYTES = 8 * MIB;
+/** Rows of one page of a snapshot that is read. */
+export const SNAPSHOT_PAGE_ROWS = 1000;
+export const HEARTBEAT_LOAD_BYTES_MAX = 4 * KIB;
+/** How long a transaction waits for another process that holds the SQLite file. */
+export const SQLITE_BUSY_MS = 2000;
+/** A call to the database that has no answer by then is given up. */
+export const SQL_CALL_TIMEOUT_MS = 10_000;
+/** Calls of one node waiting for the database; beyond, they fail at once. */
+export const SQL_CALLS_WAITING_MAX = 1000;
 
 // Object stores and files.
 export const OBJECT_KEY_BYTES_MAX = 512;
@@ -125,6 +143,8 @@ export function assertLimitsAgree(): void {
   assert(UPLOAD_BYTES_DEFAULT < BACKLOG_BYTES_DEFAULT, "an upload starts before the backlog is full");
   assert(FAILOVER_TIMEOUT_MS_MIN <= FAILOVER_TIMEOUT_MS_DEFAULT, "the default failover limit is allowed");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= FAILOVER_TIMEOUT_MS_MIN, "a failover limit spans two heartbeats");
+  assert(COMMAND_BATCH_BYTES_MAX <= LOG_PAGE_BYTES, "one batch of commands fits a page of the log");
+  assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
 }

@@ -35,8 +35,9 @@ export interface BatchInsert {
   readonly payload: Uint8Array;
   /**
    * Registrations that this batch fences: in the same transaction their heartbeat rows are marked,
-   * so that their next heartbeat is refused. `counter` is the one last seen; null marks whatever it is
-   * (only for a proposer that holds a lock which proves the death).
+   * so that their next heartbeat is refused. `counter` is the one last seen, 0 where no row was seen (an
+   * absent row counts as 0); null marks whatever it is (only for a proposer that holds a lock which
+   * proves the death).
    */
   readonly fences: readonly { readonly victim: RegistrationName; readonly counter: number | null }[];
 }
@@ -91,7 +92,7 @@ export interface Lease {
 
 export interface Heartbeat {
   readonly registration: RegistrationName;
-  /** Rises with each heartbeat of the registration. */
+  /** Rises with each heartbeat of the registration, from 1; 0 in the row of one that was fenced before its first. */
   readonly counter: number;
   readonly appliedIndex: number;
   /** Whom this node is recovering, if anybody. */
@@ -137,10 +138,13 @@ export interface SqlStore {
   /** Gives the lease up if the caller holds it. */
   releaseLease(holder: RegistrationName): Promise<void>;
 
-  /** Stores the heartbeat. `refused`: the row is marked by a fence, and nothing was stored. */
+  /**
+   * Stores the heartbeat. `refused`: the row is marked by a fence or was removed, or a later life of the
+   * node has a row; nothing was stored.
+   */
   heartbeat(beat: Omit<Heartbeat, "isMarked">): Promise<{ readonly refused: boolean; readonly nowMs: number }>;
   readHeartbeats(): Promise<readonly Heartbeat[]>;
-  /** Removes the heartbeat row of a registration that has ended. */
+  /** Removes the heartbeat row of a registration that has ended. A late heartbeat of it is refused for ever. */
   removeHeartbeat(registration: RegistrationName): Promise<void>;
 
   /**
