@@ -127,18 +127,23 @@ function writeFields(writer: ByteWriter, command: Command): void {
       writer.varint(command.slots);
       writer.varint(command.failoverTimeoutMs);
       writer.varint(command.commandVersion);
-      return writeOptional(writer, command.replaces, writeNumber);
+      writeOptional(writer, command.replaces, writeNumber);
+      return;
     case "fence":
-      return writeRegistration(writer, command.victim);
+      writeRegistration(writer, command.victim);
+      return;
     case "end":
       writeRegistration(writer, command.victim);
       writer.varint(command.lastNumber);
-      return writeOptional(writer, command.heir, writeRegistration);
+      writeOptional(writer, command.heir, writeRegistration);
+      return;
     case "resize":
       writer.i32(command.nodeId);
-      return writer.varint(command.slots);
+      writer.varint(command.slots);
+      return;
     case "remove_node":
-      return writer.i32(command.nodeId);
+      writer.i32(command.nodeId);
+      return;
     case "reserve_ids":
       return;
     case "create_stream":
@@ -146,47 +151,58 @@ function writeFields(writer: ByteWriter, command: Command): void {
       writer.text(command.name);
       writeSettings(writer, command.settings);
       writeFlag(writer, command.isClosed);
-      return writeOptional(writer, command.fork, writeFork);
+      writeOptional(writer, command.fork, writeFork);
+      return;
     case "delete_stream":
     case "acquire_stream":
     case "finish_transfer":
-      return writer.varint(command.streamId);
+      writer.varint(command.streamId);
+      return;
     case "expire_stream":
       writer.varint(command.streamId);
-      return writer.varint(command.deadlineMs);
+      writer.varint(command.deadlineMs);
+      return;
     case "trim_stream":
       writer.varint(command.streamId);
-      return writer.varint(command.startOffset);
+      writer.varint(command.startOffset);
+      return;
     case "release_stream":
       writer.varint(command.streamId);
       writeOptional(writer, command.deadlineMs, writeNumber);
-      return writer.varint(command.walNumber);
+      writer.varint(command.walNumber);
+      return;
     case "store_deadlines":
-      return writeList(writer, command.deadlines, (target, deadline) => {
+      writeList(writer, command.deadlines, (target, deadline) => {
         target.varint(deadline.streamId);
         target.varint(deadline.deadlineMs);
       });
+      return;
     case "start_transfer":
       writer.varint(command.streamId);
       writer.i32(command.toNodeId);
-      return writer.varint(command.deadlineMs);
+      writer.varint(command.deadlineMs);
+      return;
     case "prepare_objects":
       writeList(writer, command.randoms, writeText);
-      return writer.varint(command.expiresAtMs);
+      writer.varint(command.expiresAtMs);
+      return;
     case "commit":
       writeRegistration(writer, command.wal);
       writer.varint(command.from);
       writer.varint(command.to);
       writeList(writer, command.objects, writeSummary);
-      return writeList(writer, command.closedStreams, writeNumber);
+      writeList(writer, command.closedStreams, writeNumber);
+      return;
     case "compact":
       writeList(writer, command.inputs, writeNumber);
-      return writeList(writer, command.outputs, writeSummary);
+      writeList(writer, command.outputs, writeSummary);
+      return;
     case "destroy_objects":
     case "remove_objects":
-      return writeList(writer, command.objectIds, writeNumber);
+      writeList(writer, command.objectIds, writeNumber);
+      return;
     default:
-      return unreachable(command);
+      unreachable(command);
   }
 }
 
