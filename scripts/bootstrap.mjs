@@ -14,7 +14,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -135,7 +135,7 @@ try {
   ensurePackages(bun);
   const [first, ...rest] = process.argv.slice(2);
   if (first === "--print-bun") process.stdout.write(`${bun}\n`);
-  else if (first !== undefined) handOver(bun, [join(root, first), ...rest]);
+  else if (first !== undefined) handOver(bun, [resolve(root, first), ...rest]);
 } catch (error) {
   if (!(error instanceof BootstrapError)) throw error;
   fail(error.message);
