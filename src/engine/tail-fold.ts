@@ -51,6 +51,39 @@ export class TailFold {
     return this.#nextOffset;
   }
 
+  get lastTimestampMs(): number {
+    return this.#lastTimestampMs;
+  }
+
+  get streamSeq(): string | null {
+    return this.#streamSeq;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get closedBy(): ProducerStamp | null {
+    return this.#closedBy;
+  }
+
+  producer(producerId: string): ProducerState | undefined {
+    return this.#producers.get(producerId);
+  }
+
+  get producers(): ReadonlyMap<string, ProducerState> {
+    return this.#producers;
+  }
+
+  /** Whether an append of this producer at that time would be remembered; else its owner refuses it. */
+  hasProducerRoom(producerId: string, timestampMs: number): boolean {
+    if (this.#producers.size < PRODUCERS_MAX || this.#producers.has(producerId)) return true;
+    for (const producer of this.#producers.values()) {
+      if (timestampMs - producer.lastUsedMs >= PRODUCER_IDLE_MS) return true;
+    }
+    return false;
+  }
+
   /** Throws `corrupt` unless the change is the one right behind the last. */
   apply(change: TailChange): void {
     if (change.changeNumber !== this.#changeNumber + 1) {

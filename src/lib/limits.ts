@@ -63,6 +63,8 @@ export const TAKEOVER_READS_MAX = 8;
 export const TAKEOVER_KEPT_BYTES = 64 * MIB;
 /** Attempts of one read or create in a takeover before it gives up; the caller may start it again. */
 export const TAKEOVER_ATTEMPTS_MAX = 20;
+/** Times that a takeover may find a writer, not yet aware of its fence, to have been faster. */
+export const TAKEOVER_ROUNDS_MAX = 1000;
 
 // Upload and data objects (DESIGN 6).
 export const UPLOAD_BYTES_DEFAULT = 100 * MIB;
@@ -72,6 +74,8 @@ export const OBJECT_BYTES_TARGET = 64 * MIB;
 export const BLOCK_BYTES_TARGET = 64 * KIB;
 export const INDEX_LEAF_BYTES = 16 * KIB;
 export const INDEX_TOP_BYTES_MAX = 64 * KIB;
+/** First read of an object, from its end: holds footer, top index and filter of up to some 30,000 streams. */
+export const OBJECT_HEAD_READ_BYTES = 64 * KIB;
 /** How long a prepared object may stay uncommitted. */
 export const PREPARED_OBJECT_TTL_MS = 15 * 60_000;
 

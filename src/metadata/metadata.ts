@@ -25,6 +25,8 @@ export interface Metadata {
   databaseNowMs(): number;
   /** True while that estimate can be trusted (the database's clock did not jump against the monotonic one). */
   readonly isDatabaseClockSteady: boolean;
+  /** A batch has been out for longer than an answer takes: what waits for the log may wait long. */
+  readonly isAnswerOverdue: boolean;
   propose(command: Command): Proposal;
   /** Applies everything that is in the log now: one shared read of the head. Rejects with `unavailable` where SQL does not answer in time. */
   catchUp(): Promise<void>;

@@ -11,7 +11,7 @@
  */
 import type { ForkOrigin, StreamSettings } from "../metadata/command.ts";
 import type { NewRecord } from "../engine/record.ts";
-import type { RecordBatchView } from "../engine/record-batch-view.ts";
+import type { PageSlice } from "../engine/page-builder.ts";
 import type { ProducerStamp } from "../engine/tail-state.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -88,13 +88,6 @@ export interface ReadRequest {
   readonly recordsMax: number;
   /** At most this many bytes (key + body + headers), but at least one record; 1 to `PAGE_BYTES_MAX`. */
   readonly bytesMax: number;
-}
-
-/** Consecutive records `[from, to)` of one stored batch. */
-export interface PageSlice {
-  readonly batch: RecordBatchView;
-  readonly from: number;
-  readonly to: number;
 }
 
 /**

@@ -1,0 +1,390 @@
+/**
+ * The engine of one registration: appends through the WAL, reads through the caches, and uploads what
+ * the WAL holds to data objects.
+ *
+ * ```
+ *  append ─▶ open WAL segment ─▶ durable ─▶ completion
+ *                 │
+ *             log cache ─▶ upload (a whole prefix of the WAL) ─▶ commit ─▶ WAL trimmed
+ * ```
+ *
+ * Invariants:
+ * - A completion is called with null only when its entry's segment and all below are durable, in order.
+ * - The first entry of a stream behind each upload cut carries the stream's whole tail state.
+ * - The WAL is trimmed up to the applied commit, never further.
+ * - Bytes not yet uploaded are bounded: beyond, and while the WAL is stalled, appends are refused.
+ */
+import { assert } from "../lib/assert.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf, PicoError } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Random } from "../lib/random.ts";
+import type { RegistrationName } from "../lib/registration.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
+import { type CachedSegment, type EntryCompletion, LogCache, LogEntry, type StreamLog } from "./log-cache.ts";
+import type { PageBuilder } from "./page-builder.ts";
+import type { NewRecord } from "./record.ts";
+import { type PageBounds, StreamReader } from "./stream-reader.ts";
+import type { TailFold } from "./tail-fold.ts";
+import type { ProducerStamp, TailState } from "./tail-state.ts";
+import type { UploadSource, Uploader } from "./uploader.ts";
+import { encodeWalEntry } from "./wal-entry.ts";
+import type { WalStore } from "./wal-store.ts";
+import { type WalSegment, WalWriter } from "./wal-writer.ts";
+import type { DataObjectReaders } from "./data-object-readers.ts";
+
+export interface EngineSettings {
+  readonly clusterId: string;
+  /** Entry bytes not yet uploaded; beyond, appends are refused. More rides out a longer outage of the store, and lengthens a restart. */
+  readonly backlogBytesMax: number;
+  /** A batch seals at this size. */
+  readonly segmentBytes: number;
+  /** An idle WAL waits this long for company: fewer store requests for a slower lone append. */
+  readonly lingerMs: number;
+  /** Entry bytes that start an upload. */
+  readonly uploadBytes: number;
+  /** Segments that start an upload; 0: no such trigger. Bounds the list that a replay reads. */
+  readonly uploadSegments: number;
+  /** Age of the oldest entry that starts an upload; 0: no such trigger. */
+  readonly uploadIntervalMs: number;
+  readonly logCacheBytes: number;
+}
+
+export interface EngineComponents {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metadata: Metadata;
+  readonly wal: WalStore;
+  readonly readers: DataObjectReaders;
+  readonly uploader: Uploader;
+  readonly settings: EngineSettings;
+  /** The registration can write no more: it is fenced, or its WAL failed. The node stops. */
+  readonly onFatal: (error: PicoError) => void;
+}
+
+/** One append, as the session decided it. */
+export interface StreamAppend {
+  readonly records: readonly NewRecord[];
+  /** Of the records; not below the stream's last. */
+  readonly timestampMs: number;
+  readonly producer: ProducerStamp | null;
+  readonly streamSeq: string | null;
+  readonly closes: boolean;
+}
+
+export class Engine {
+  readonly cache: LogCache;
+  readonly #reader: StreamReader;
+  readonly #components: EngineComponents;
+  #registration: RegistrationName | null = null;
+  #writer: WalWriter | null = null;
+  /** Segments of this registration that are not durable yet, by number. */
+  readonly #undurable = new Map<number, CachedSegment>();
+  #newest: CachedSegment | null = null;
+  #cutNumber = 0;
+  #committedNumber = 0;
+  #backlogBytes = 0;
+  #oldestPendingMs: number | null = null;
+  #failure: PicoError | null = null;
+  #uploadLoop: Promise<void> | null = null;
+  #isUploadWanted = false;
+  #isStopping = false;
+  readonly #aborted = new AbortController();
+  #endWait: (() => void) | null = null;
+  /** Monotonic time of the last upload that was committed, or found nothing to do; for operators. */
+  lastUploadMs = 0;
+
+  constructor(components: EngineComponents) {
+    this.#components = components;
+    this.cache = new LogCache(components.settings.logCacheBytes);
+    this.#reader = new StreamReader(this.cache, components.metadata, components.readers);
+  }
+
+  /** WAL position of this registration up to which everything is in data objects. */
+  get committedNumber(): number {
+    return this.#committedNumber;
+  }
+
+  get durableNumber(): number {
+    return this.#writer?.durableNumber ?? 0;
+  }
+
+  /** Entry bytes not yet uploaded. */
+  get backlogBytes(): number {
+    return this.#backlogBytes;
+  }
+
+  /** The WAL is being retried: appends are refused meanwhile. */
+  get isStalled(): boolean {
+    return this.#writer?.isStalled ?? true;
+  }
+
+  /** Begins to take appends under `registration`, whose WAL is empty. */
+  async start(registration: RegistrationName): Promise<void> {
+    const { wal, clock, random, settings } = this.#components;
+    await wal.begin(registration);
+    this.#registration = registration;
+    this.#writer = new WalWriter({
+      store: wal,
+      registration,
+      clock,
+      random,
+      segmentBytes: settings.segmentBytes,
+      lingerMs: settings.lingerMs,
+      onDurable: (segment) => this.#segmentDurable(segment),
+      onFenced: (error) => this.#fail(error),
+      onFailed: (error) => this.#fail(error),
+    });
+    this.#uploadLoop = this.#runUploads();
+  }
+
+  /** Uploads everything and ends the WAL. Resolves with its last number, all of it committed. */
+  async stop(): Promise<number> {
+    const writer = this.#writer;
+    if (writer === null) return 0;
+    await writer.stop();
+    this.#isStopping = true;
+    this.#wantUpload();
+    await this.#uploadLoop;
+    if (this.#failure !== null) throw this.#failure;
+    return writer.sealedNumber;
+  }
+
+  /** Gives up at once, as a crash would. */
+  abandon(): void {
+    this.#isStopping = true;
+    this.#fail(new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 }));
+  }
+
+  /** The stream's cached entries. Where nothing is cached, `tail` is its tail state, all of it durable. */
+  openLog(streamId: number, tail: TailState): StreamLog {
+    return this.cache.openLog(streamId, tail);
+  }
+
+  releaseLog(log: StreamLog): void {
+    this.cache.dropLogIfIdle(log);
+  }
+
+  /**
+   * Writes one entry behind `tail`, which it advances. `completion` is called once: with null when the
+   * entry is durable, with the error when it never will be. Throws `unavailable` where the node cannot
+   * take it now; then nothing happened.
+   */
+  append(log: StreamLog, tail: TailFold, append: StreamAppend, completion: EntryCompletion): void {
+    const writer = this.#openWriter();
+    const { records, timestampMs, producer, streamSeq, closes } = append;
+    const baseOffset = tail.nextOffset;
+    const head = {
+      streamId: log.streamId,
+      changeNumber: tail.changeNumber + 1,
+      baseOffset,
+      nextOffset: baseOffset + records.length,
+      timestampMs,
+      base: log.lastNumber <= this.#cutNumber ? tail.state() : null,
+      producer,
+      streamSeq,
+      closes,
+    };
+    let batchStart = -1;
+    const { segment, start, end } = writer.append((out) => {
+      batchStart = encodeWalEntry(out, head, storedForm(records));
+    });
+    const cached = this.#cachedSegment(segment);
+    this.cache.addEntry(cached, new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion));
+    log.lastNumber = segment.number;
+    tail.apply(head);
+    this.#backlogBytes += end - start;
+    this.#oldestPendingMs ??= this.#components.clock.monotonicMs();
+    if (this.#backlogBytes >= this.#components.settings.uploadBytes) this.#wantUpload();
+  }
+
+  /** The page of a stream; at once where the log cache holds it. */
+  read(entry: StreamEntry, bounds: PageBounds): PageBuilder | Promise<PageBuilder> {
+    return this.#reader.read(entry, bounds);
+  }
+
+  /**
+   * The newest tail state of a stream that has no session: from the log cache where that holds entries
+   * not yet uploaded, else from the data objects. Null where nothing of the stream was ever written.
+   */
+  async tailState(streamId: number): Promise<TailState | null> {
+    return this.cache.pendingTailState(streamId) ?? (await this.#reader.readTailState(streamId));
+  }
+
+  /** No upload passes the stream's entries before `decided` settles: its create is on the way. */
+  holdUpload(streamId: number, decided: Promise<unknown>): void {
+    this.#components.uploader.hold(streamId, decided);
+  }
+
+  /** Uploads what the WAL holds now and resolves when it is committed. */
+  async uploadNow(): Promise<void> {
+    const target = this.#writer?.seal() ?? 0;
+    this.#wantUpload();
+    while (this.#committedNumber < target) {
+      if (this.#failure !== null) throw this.#failure;
+      await this.#uploadRound;
+    }
+  }
+
+  /** Settles at the end of the upload round under way, or of the next. */
+  #uploadRound: Promise<void> = Promise.resolve();
+
+  #openWriter(): WalWriter {
+    const writer = this.#writer;
+    if (this.#failure !== null || writer === null) throw refused("the node cannot take appends");
+    if (writer.isStalled) throw refused("the write-ahead log is not accepting writes");
+    if (this.#backlogBytes >= this.#components.settings.backlogBytesMax) {
+      throw refused(`${this.#backlogBytes} bytes wait for upload, the limit is ${this.#components.settings.backlogBytesMax}`);
+    }
+    return writer;
+  }
+
+  #cachedSegment(segment: WalSegment): CachedSegment {
+    if (this.#newest?.segment === segment) return this.#newest;
+    assert(this.#registration !== null, "a writer has a registration");
+    const cached = this.cache.addSegment(this.#registration, segment);
+    this.#newest = cached;
+    this.#undurable.set(segment.number, cached);
+    return cached;
+  }
+
+  #segmentDurable(segment: WalSegment): void {
+    const cached = this.#undurable.get(segment.number);
+    if (cached === undefined) return; // A proof: it holds no entry.
+    this.#undurable.delete(segment.number);
+    for (const entry of cached.entries) {
+      entry.log.durableOffset = entry.nextOffset;
+      entry.log.durableChangeNumber = entry.changeNumber;
+      this.#complete(entry, null);
+    }
+    const { uploadSegments } = this.#components.settings;
+    if (uploadSegments > 0 && segment.number - this.#committedNumber >= uploadSegments) this.#wantUpload();
+  }
+
+  /** An observer that throws must not keep others from their answers (FAULTS A5). */
+  #complete(entry: LogEntry, error: PicoError | null): void {
+    const { completion } = entry;
+    entry.completion = null;
+    try {
+      completion?.(error);
+    } catch (thrown) {
+      this.#components.log.error("a completion threw", { error: thrown });
+    }
+  }
+
+  #fail(error: PicoError): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    const lost = new PicoError("durability", `the append could not be made durable: ${error.message}`, {}, error);
+    for (const cached of this.#undurable.values()) {
+      for (const entry of cached.entries) this.#complete(entry, lost);
+    }
+    this.#undurable.clear();
+    this.#aborted.abort();
+    this.#writer?.abandon();
+    this.#wantUpload();
+    if (!this.#isStopping) this.#components.onFatal(error);
+  }
+
+  #wantUpload(): void {
+    this.#isUploadWanted = true;
+    this.#endWait?.();
+  }
+
+  /** Uploads round by round until the engine stops or fails. */
+  async #runUploads(): Promise<void> {
+    while (this.#failure === null) {
+      await this.#untilUploadIsDue();
+      if (this.#failure !== null) break;
+      this.#isUploadWanted = false;
+      const isStopping = this.#isStopping;
+      this.#uploadRound = this.#uploadOnce();
+      try {
+        await this.#uploadRound;
+        this.lastUploadMs = this.#components.clock.monotonicMs();
+      } catch (error) {
+        if (this.#failure === null) this.#fail(error instanceof PicoError ? error : new PicoError("internal", messageOf(error), {}, error));
+        break;
+      }
+      if (isStopping) break;
+    }
+  }
+
+  #untilUploadIsDue(): Promise<void> {
+    if (this.#isUploadWanted) return Promise.resolve();
+    const { clock, settings } = this.#components;
+    return new Promise((resolve) => {
+      const waitMs = settings.uploadIntervalMs > 0 ? Math.min(settings.uploadIntervalMs, UPLOAD_LOOK_MS) : UPLOAD_LOOK_MS;
+      const look = () => {
+        const ageMs = this.#oldestPendingMs === null ? 0 : clock.monotonicMs() - this.#oldestPendingMs;
+        if (settings.uploadIntervalMs > 0 && ageMs >= settings.uploadIntervalMs) finish();
+        else timer = clock.schedule(waitMs, look);
+      };
+      const finish = () => {
+        timer.cancel();
+        this.#endWait = null;
+        resolve();
+      };
+      let timer = clock.schedule(waitMs, look);
+      this.#endWait = finish;
+    });
+  }
+
+  /** One cut: everything that is in the WAL now. */
+  async #uploadOnce(): Promise<void> {
+    const writer = this.#writer;
+    const registration = this.#registration;
+    assert(writer !== null && registration !== null, "uploads run after the start");
+    const to = writer.seal();
+    this.#cutNumber = to;
+    this.#oldestPendingMs = null;
+    if (to === this.#committedNumber) return;
+    await writer.whenDurable(to);
+    const source: UploadSource = { wal: registration, from: this.#committedNumber, to, segments: this.#segmentsUpTo(registration, to) };
+    await this.#components.uploader.upload(source, this.#aborted.signal);
+    this.#committedNumber = to;
+    for (const cached of source.segments) {
+      cached.isUploaded = true;
+      for (const entry of cached.entries) this.#backlogBytes -= entry.end - entry.start;
+    }
+    this.cache.evict();
+    writer.setTrimPoint(to);
+    await this.#trim(registration, to);
+  }
+
+  #segmentsUpTo(registration: RegistrationName, to: number): readonly CachedSegment[] {
+    const segments: CachedSegment[] = [];
+    for (const cached of this.cache.pendingSegments()) {
+      if (cached.wal === registration && cached.number <= to) segments.push(cached);
+    }
+    return segments;
+  }
+
+  /** What cannot be removed now is removed with the next trim. */
+  async #trim(registration: RegistrationName, to: number): Promise<void> {
+    const { wal, log } = this.#components;
+    try {
+      const left = await wal.trim(registration, to);
+      const [first] = left;
+      if (first !== undefined) log.warn("WAL segments could not be removed", { segments: left.length, number: first.number, reason: first.reason });
+    } catch (error) {
+      log.warn("the WAL could not be trimmed", { error });
+    }
+  }
+}
+
+/** How often the upload loop looks at the age of the oldest entry. */
+const UPLOAD_LOOK_MS = 1000;
+
+function storedForm(records: readonly NewRecord[]): readonly NewRecord[] | Uint8Array | null {
+  const [first] = records;
+  if (first === undefined) return null;
+  if (records.length === 1 && first.body !== null && first.key === null && first.headers.length === 0) return first.body;
+  return records;
+}
+
+function refused(reason: string): PicoError {
+  return new PicoError("unavailable", `${reason}; try again`, { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,174 @@
+/**
+ * Recovery of a fenced registration: its WAL gets an end, what lies below is replayed into the log cache
+ * and uploaded, and the registration is ended, with the recoverer as the heir of its streams.
+ *
+ * Everything here can be repeated from any point, by this node or another: the replay always begins at
+ * the position of the fence, the upload at the present committed position, and the end is refused while
+ * that is not the last number (DESIGN 6; FAULTS W6).
+ */
+import type { Clock } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Random } from "../lib/random.ts";
+import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
+import type { RegistrationEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import { type CachedSegment, type LogCache, LogEntry } from "./log-cache.ts";
+import type { Uploader } from "./uploader.ts";
+import { decodeWalEntry, type WalEntry } from "./wal-entry.ts";
+import { emptyTailState } from "./tail-state-format.ts";
+import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
+import type { WalStore } from "./wal-store.ts";
+import { inspectWal, type ReplayedSegment, type TakenWal, takeOverWal } from "./wal-takeover.ts";
+import { WalSegment } from "./wal-writer.ts";
+
+export interface RecoveryComponents {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metadata: Metadata;
+  readonly wal: WalStore;
+  readonly cache: LogCache;
+  readonly uploader: Uploader;
+  /** Aborts when the node stops. */
+  readonly signal: AbortSignal;
+}
+
+/** Progress, for `/ready`. */
+export interface RecoveryProgress {
+  readonly victim: RegistrationName;
+  readonly step: "replay" | "upload" | "end" | "done";
+  readonly segments: number;
+  readonly bytes: number;
+}
+
+export class Recovery {
+  readonly #components: RecoveryComponents;
+  readonly #victim: RegistrationName;
+  /** Segments replayed, so that a second try does not read them again. */
+  #replayed: CachedSegment[] | null = null;
+  #lastNumber = 0;
+  progress: RecoveryProgress;
+
+  constructor(components: RecoveryComponents, victim: RegistrationName) {
+    this.#components = components;
+    this.#victim = victim;
+    this.progress = { victim, step: "replay", segments: 0, bytes: 0 };
+  }
+
+  /**
+   * Replays without writing anything: for a start that cannot write yet. Valid only while the WAL is
+   * certainly not written by others (its directory's lock is held).
+   */
+  async inspect(position: number): Promise<void> {
+    const { wal, clock, random } = this.#components;
+    if (this.#replayed !== null) return;
+    await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
+  }
+
+  /** Ends the WAL, uploads what is not uploaded, ends the registration in favour of `self`. */
+  async run(self: RegistrationName): Promise<void> {
+    const { wal, clock, random, uploader, cache, log, signal } = this.#components;
+    const registration = this.#victim;
+    const position = this.#entry().fencedNumber;
+    if (position === null) throw new PicoError("internal", `registration ${formatRegistration(registration)} is recovered before it is fenced`);
+    const taken = await takeOverWal({ store: wal, clock, random, registration, position, takenBy: self });
+    if (this.#replayed === null) await this.#replay(taken);
+    else this.#assertSame(taken);
+    const segments = this.#replayed ?? [];
+    const from = this.#entry().committedNumber;
+    for (const cached of segments) cached.isUploaded = cached.number <= from;
+    this.#step("upload");
+    if (taken.lastNumber > from) {
+      const pending = segments.filter((cached) => !cached.isUploaded);
+      await uploader.upload({ wal: registration, from, to: taken.lastNumber, segments: pending }, signal);
+    }
+    for (const cached of segments) cached.isUploaded = true;
+    this.#step("end");
+    await this.#end(taken.lastNumber, self);
+    cache.evict();
+    this.#step("done");
+    log.info("recovered a registration", { registration: formatRegistration(registration), ...this.#figures() });
+    await this.#trim(taken.lastNumber);
+  }
+
+  #entry(): RegistrationEntry {
+    const entry = this.#components.metadata.view.registration(this.#victim);
+    if (entry === null) throw new PicoError("corrupt", `registration ${formatRegistration(this.#victim)} is not known`, { where: "metadata" });
+    return entry;
+  }
+
+  #figures(): { readonly segments: number; readonly bytes: number } {
+    return { segments: this.progress.segments, bytes: this.progress.bytes };
+  }
+
+  #step(step: RecoveryProgress["step"]): void {
+    this.progress = { ...this.progress, step };
+  }
+
+  async #replay(taken: TakenWal): Promise<void> {
+    const replayed: CachedSegment[] = [];
+    for await (const segment of taken.segments()) {
+      replayed.push(this.#cache(segment));
+      this.progress = { ...this.progress, segments: this.progress.segments + 1, bytes: this.progress.bytes + segment.bytes.length };
+    }
+    this.#replayed = replayed;
+    this.#lastNumber = taken.lastNumber;
+  }
+
+  /** What was inspected before the takeover must be what the takeover found. */
+  #assertSame(taken: TakenWal): void {
+    if (taken.lastNumber === this.#lastNumber) return;
+    const where = `WAL ${formatRegistration(this.#victim)}`;
+    throw new PicoError("corrupt", `${where} ended at ${this.#lastNumber} when it was read, and at ${taken.lastNumber} when it was taken over`, { where });
+  }
+
+  /** Adds a replayed segment's entries to the log cache; they are durable. */
+  #cache({ number, bytes }: ReplayedSegment): CachedSegment {
+    const { cache } = this.#components;
+    const cached = cache.addSegment(this.#victim, WalSegment.stored(number, bytes));
+    const what = describeSegment(this.#victim, number);
+    for (let at = SEGMENT_HEADER_BYTES; at < bytes.length; ) {
+      const entry = decodeWalEntry(bytes, at, what);
+      this.#cacheEntry(cached, entry, what);
+      at = entry.end;
+    }
+    return cached;
+  }
+
+  #cacheEntry(cached: CachedSegment, entry: WalEntry, what: string): void {
+    const { cache } = this.#components;
+    const known = cache.log(entry.streamId);
+    if (known === undefined && entry.base === null) {
+      throw new PicoError("corrupt", `${what}: stream ${entry.streamId} appears without its tail state`, { where: what });
+    }
+    const log = known ?? cache.openLog(entry.streamId, entry.base ?? emptyTailState());
+    if (log.durableOffset !== entry.baseOffset || log.durableChangeNumber + 1 !== entry.changeNumber) {
+      const found = `offset ${entry.baseOffset}, change ${entry.changeNumber}`;
+      const expected = `offset ${log.durableOffset}, change ${log.durableChangeNumber + 1}`;
+      throw new PicoError("corrupt", `${what}: stream ${entry.streamId} goes on at ${found} instead of ${expected}`, { where: what });
+    }
+    const { start, end, changeNumber, baseOffset, nextOffset, batch } = entry;
+    cache.addEntry(cached, new LogEntry(log, cached, start, end, changeNumber, baseOffset, nextOffset, batch?.start ?? -1, null));
+    log.durableOffset = nextOffset;
+    log.durableChangeNumber = changeNumber;
+  }
+
+  async #end(lastNumber: number, heir: RegistrationName): Promise<void> {
+    const outcome = await this.#components.metadata.propose({ type: "end", victim: this.#victim, lastNumber, heir }).outcome;
+    if (!outcome.applied && outcome.code !== "already_ended") {
+      throw new PicoError("fenced_node", `the end of registration ${formatRegistration(this.#victim)} was refused (${outcome.code})`, {});
+    }
+  }
+
+  /** Its tombstone stays. What cannot be removed now is left-over, and harmless. */
+  async #trim(lastNumber: number): Promise<void> {
+    const { wal, log } = this.#components;
+    try {
+      const left = await wal.trim(this.#victim, lastNumber);
+      if (left.length > 0) log.warn("WAL segments of an ended registration could not be removed", { segments: left.length, reason: left[0]?.reason });
+    } catch (error) {
+      log.warn("the WAL of an ended registration could not be trimmed", { error });
+    }
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * Reads records and tail states of streams wherever they are: the log cache first, then the data
+ * objects that the view names, and below a fork's offset its source's.
+ *
+ * A record that cannot be found is damage and is named as such; it never makes a stream look shorter
+ * (FAULTS W8). An object that is missing may have been replaced since the view was asked: the view is
+ * brought to the head of the log and the search repeated before it counts as damage (FAULTS G2).
+ */
+import { PicoError } from "../lib/errors.ts";
+import type { ObjectEntry, StreamEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { DataObjectReaders } from "./data-object-readers.ts";
+import type { LogCache, StreamLog } from "./log-cache.ts";
+import { PageBuilder } from "./page-builder.ts";
+import { RecordBatchView } from "./record-batch-view.ts";
+import type { TailState } from "./tail-state.ts";
+
+/** Searches of the view's objects before a record counts as lost. */
+const SEARCHES_MAX = 3;
+
+export interface PageBounds {
+  /** First offset wanted; at or above the trim point. */
+  readonly from: number;
+  /** Not beyond this offset, which is at or below the durable tail. */
+  readonly end: number;
+  /** 0: no bound. */
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+}
+
+/** Whose own records hold an offset, and up to where they are meant. */
+interface Home {
+  readonly streamId: number;
+  readonly end: number;
+}
+
+export class StreamReader {
+  constructor(
+    private readonly cache: LogCache,
+    private readonly metadata: Metadata,
+    private readonly objects: DataObjectReaders,
+  ) {}
+
+  /** The page of a stream. Synchronous where the log cache holds all of it. */
+  read(entry: StreamEntry, bounds: PageBounds): PageBuilder | Promise<PageBuilder> {
+    const page = new PageBuilder(bounds.from, bounds.end, bounds.recordsMax, bounds.bytesMax);
+    this.#takeCached({ streamId: entry.streamId, end: bounds.end }, page);
+    if (page.isFull) return page;
+    return this.#fill(entry, page);
+  }
+
+  /**
+   * The newest tail state that data objects hold of the stream; null where none holds it, which means
+   * that nothing of it was ever uploaded.
+   */
+  async readTailState(streamId: number): Promise<TailState | null> {
+    for (let search = 1; ; search++) {
+      const found = await Promise.all(
+        this.metadata.view.liveObjectsOf(streamId).map((object) => this.objects.readTailState(object, streamId)),
+      );
+      const missing = found.find((state) => state === "object_missing");
+      if (missing === undefined) return newest(found);
+      if (search >= SEARCHES_MAX) throw this.#damage(streamId, "its tail state", "a live data object is missing from the store");
+      await this.metadata.catchUp();
+    }
+  }
+
+  /** Takes the records that follow `page.next` from the cache, if it holds that one. */
+  #takeCached(home: Home, page: PageBuilder): void {
+    const log = this.cache.log(home.streamId);
+    if (log === undefined || log.isEmpty || page.next < log.firstOffset) return;
+    for (const entry of log.from(page.next)) {
+      if (page.isFull || page.next >= home.end) return;
+      if (entry.batchStart >= 0) page.take(new RecordBatchView(entry.segment.bytes, entry.batchStart), home.end);
+    }
+  }
+
+  async #fill(entry: StreamEntry, page: PageBuilder): Promise<PageBuilder> {
+    let failedSearches = 0;
+    while (!page.isFull) {
+      const before = page.next;
+      const home = this.#home(entry, before);
+      this.#takeCached(home, page);
+      if (!page.isFull && page.next === before) await this.#takeStored(home, page);
+      if (page.next > before) {
+        failedSearches = 0;
+        continue;
+      }
+      if (page.isFull) break;
+      failedSearches += 1;
+      if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, "no live data object holds it");
+      await this.metadata.catchUp();
+    }
+    return page;
+  }
+
+  /** The stream whose own records hold `offset`: the stream itself, or along its sources. */
+  #home(entry: StreamEntry, offset: number): Home {
+    let home = entry;
+    let end = Number.MAX_SAFE_INTEGER;
+    while (home.fork !== null && offset < home.fork.offset) {
+      const source = this.metadata.view.streamById(home.fork.sourceId);
+      if (source === null) throw this.#damage(entry.streamId, `offset ${offset}`, `its source ${home.fork.sourceId} is not kept`);
+      end = Math.min(end, home.fork.offset);
+      home = source;
+    }
+    return { streamId: home.streamId, end };
+  }
+
+  /** Takes what one data object holds from `page.next` on. */
+  async #takeStored(home: Home, page: PageBuilder): Promise<void> {
+    const before = page.next;
+    const candidates = this.metadata.view.liveObjectsOf(home.streamId, page.next);
+    for (const object of await this.#holders(candidates, home.streamId)) {
+      const batches = await this.objects.readBatches(object, home.streamId, page.next, page.bytesLeft);
+      if (batches === "object_missing") continue;
+      for (const batch of batches) {
+        if (page.isFull || batch.baseOffset > page.next || page.next >= home.end) break;
+        if (batch.endOffset > page.next) page.take(batch, home.end);
+      }
+      if (page.next > before || page.isFull) return;
+    }
+  }
+
+  /** Those of the objects that hold the offset sought, by their filters and indexes. */
+  async #holders(candidates: readonly ObjectEntry[], streamId: number): Promise<readonly ObjectEntry[]> {
+    const holds = await Promise.all(candidates.map((object) => this.objects.mayContain(object, streamId)));
+    return candidates.filter((_, at) => holds[at]);
+  }
+
+  #damage(streamId: number, what: string, fact: string): PicoError {
+    return new PicoError("corrupt", `stream ${streamId}: ${what} cannot be read: ${fact}`, { where: `stream ${streamId}, ${what}` });
+  }
+}
+
+function newest(states: readonly (TailState | null | "object_missing")[]): TailState | null {
+  let best: TailState | null = null;
+  for (const state of states) {
+    if (state === null || state === "object_missing") continue;
+    if (best === null || state.changeNumber > best.changeNumber) best = state;
+  }
+  return best;
+}

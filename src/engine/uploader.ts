@@ -1,0 +1,196 @@
+/**
+ * Uploads an interval of a WAL: its records, sorted by stream, into data objects of level 0, and then
+ * the one command that commits them. The same code serves a live node's own WAL and the replay of a
+ * dead one's.
+ *
+ * Invariants:
+ * - An interval is a whole prefix of what is not committed; all of it is durable.
+ * - A commit names only objects that the store has confirmed.
+ * - Streams that the state does not know by then are deleted, or were never created, and are left out; so
+ *   the interval waits for the outcome of each create that it carries.
+ * - Each stream's tail state goes along, folded from its entries; the first of them has the base.
+ */
+import { assert } from "../lib/assert.ts";
+import { backOffMs } from "../lib/back-off.ts";
+import { equalBytes } from "../lib/bytes.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
+import { PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN, UPLOAD_SLICE_BYTES } from "../lib/limits.ts";
+import type { Logger } from "../lib/log.ts";
+import { type Random, randomHex } from "../lib/random.ts";
+import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
+import type { ObjectSummary } from "../metadata/command.ts";
+import { objectKey, type StreamEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import { type DataObjectDraft, DataObjectWriter } from "./data-object-writer.ts";
+import { foldEntries } from "./entry-fold.ts";
+import type { CachedSegment, LogEntry } from "./log-cache.ts";
+import { RecordBatchView } from "./record-batch-view.ts";
+import type { TailState } from "./tail-state.ts";
+
+/** The interval (from, to] of a WAL, with its segments that hold entries. */
+export interface UploadSource {
+  readonly wal: RegistrationName;
+  readonly from: number;
+  readonly to: number;
+  readonly segments: readonly CachedSegment[];
+}
+
+export interface UploaderComponents {
+  readonly clusterId: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metadata: Metadata;
+  readonly store: ObjectStore;
+}
+
+export class Uploader {
+  readonly #components: UploaderComponents;
+  /** Streams written before their create is decided, each with the outcome. */
+  readonly #undecided = new Map<number, Promise<unknown>>();
+
+  constructor(components: UploaderComponents) {
+    this.#components = components;
+  }
+
+  /** No upload passes the stream's entries before `decided` settles. */
+  hold(streamId: number, decided: Promise<unknown>): void {
+    const settled = decided.then(
+      () => {},
+      () => {},
+    );
+    this.#undecided.set(
+      streamId,
+      settled.then(() => this.#undecided.delete(streamId)),
+    );
+  }
+
+  /**
+   * Uploads and commits the interval, however often the store or the database has to be asked again.
+   * Throws `fenced_node` where the interval is not this node's to commit any more, `corrupt` where its
+   * entries do not fit together, and `unavailable` once `signal` aborts.
+   */
+  async upload(source: UploadSource, signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#components;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#settleCreates(source);
+        return await this.#attempt(source, signal);
+      } catch (error) {
+        if (!isRetryable(error) || signal.aborted) throw error;
+        log.warn("an upload failed and is tried again", { wal: formatRegistration(source.wal), from: source.from, to: source.to, attempt, error });
+      }
+      await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
+      if (signal.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+    }
+  }
+
+  async #settleCreates(source: UploadSource): Promise<void> {
+    for (const streamId of new Set(entriesOf(source).map((entry) => entry.log.streamId))) await this.#undecided.get(streamId);
+  }
+
+  async #attempt(source: UploadSource, signal: AbortSignal): Promise<void> {
+    const { metadata, clusterId, clock } = this.#components;
+    const byStream = Map.groupBy(entriesOf(source), (entry) => entry.log.streamId);
+    const bytesExpected = source.segments.reduce((sum, { segment }) => sum + segment.length, 0);
+    const writer = new DataObjectWriter({ clusterId, level: 0, bytesExpected });
+    const objects: ObjectSummary[] = [];
+    const closedStreams: number[] = [];
+    let bytesSinceBreak = 0;
+    for (const streamId of [...byStream.keys()].sort((left, right) => left - right)) {
+      const entries = byStream.get(streamId) ?? [];
+      const stream = metadata.view.streamById(streamId);
+      if (stream === null) continue;
+      if (this.#write(writer, stream, entries, source.wal).isClosed) closedStreams.push(streamId);
+      for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
+      bytesSinceBreak += entries.reduce((sum, entry) => sum + entry.end - entry.start, 0);
+      if (bytesSinceBreak >= UPLOAD_SLICE_BYTES) {
+        // Appends and reads go on between slices.
+        await new Promise<void>((resolve) => clock.soon(resolve));
+        bytesSinceBreak = 0;
+      }
+    }
+    writer.finish();
+    for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
+    await this.#commit(source, objects, closedStreams);
+  }
+
+  /** Adds one stream's records and tail state to the objects; returns that state. */
+  #write(writer: DataObjectWriter, stream: StreamEntry, entries: readonly LogEntry[], wal: RegistrationName): TailState {
+    const last = entries.at(-1);
+    assert(last !== undefined, "a stream of an interval has entries in it");
+    // From all that is cached: a replay may begin before the interval, and the base lie there.
+    const tail = foldEntries(last.log.upTo(last), wal).state();
+    // Forks may need what the stream itself has trimmed.
+    const fromOffset = stream.forkCount > 0 ? 0 : stream.startOffset;
+    writer.startStream(stream.streamId, tail, fromOffset);
+    for (const entry of entries) {
+      if (entry.batchStart >= 0) writer.add(new RecordBatchView(entry.segment.bytes, entry.batchStart));
+    }
+    writer.finishStream();
+    return tail;
+  }
+
+  async #store(draft: DataObjectDraft, signal: AbortSignal): Promise<ObjectSummary> {
+    const { metadata, random, store, clusterId } = this.#components;
+    const objectRandom = randomHex(random, 8);
+    const expiresAtMs = metadata.databaseNowMs() + PREPARED_OBJECT_TTL_MS;
+    const outcome = await metadata.propose({ type: "prepare_objects", randoms: [objectRandom], expiresAtMs }).outcome;
+    if (!outcome.applied) throw lost(`an object could not be prepared (${outcome.code})`);
+    const objectId = outcome.facts["firstObjectId"];
+    assert(objectId !== undefined, "a prepared object has an id");
+    const { bytes, summary } = draft.seal(objectId);
+    const key = objectKey(clusterId, { random: objectRandom, objectId });
+    await this.#create(store, key, bytes, signal);
+    return summary;
+  }
+
+  /** The key holds 64 random bits: what is there already can only be an earlier try of ours. */
+  async #create(store: ObjectStore, key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#components;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        if ((await store.create(key, bytes)) === "created") return;
+        const stored = await store.read(key);
+        if (stored !== null && equalBytes(stored, bytes)) return;
+        throw new PicoError("corrupt", `data object ${key} reads back differently from what was written`, { where: key });
+      } catch (error) {
+        if (!isRetryable(error) || attempt >= CREATE_ATTEMPTS_MAX || signal.aborted) throw error;
+      }
+      await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
+    }
+  }
+
+  async #commit(source: UploadSource, objects: readonly ObjectSummary[], closedStreams: readonly number[]): Promise<void> {
+    const { wal, from, to } = source;
+    const outcome = await this.#components.metadata.propose({ type: "commit", wal, from, to, objects, closedStreams }).outcome;
+    if (outcome.applied) return;
+    // The objects were given up meanwhile: they are written again under new keys.
+    if (outcome.code === "object_state" || outcome.code === "unknown_object") {
+      throw new PicoError("storage_failed", `a commit was refused (${outcome.code}): its prepared objects expired`);
+    }
+    throw lost(`the commit of WAL ${formatRegistration(wal)} (${from}, ${to}] was refused (${outcome.code})`);
+  }
+}
+
+/** Tries of one object before the whole upload begins again. */
+const CREATE_ATTEMPTS_MAX = 5;
+
+function entriesOf(source: UploadSource): LogEntry[] {
+  return source.segments.flatMap((cached) => cached.entries);
+}
+
+function isRetryable(error: unknown): boolean {
+  return (
+    isPicoError(error, "storage_failed") ||
+    isPicoError(error, "storage_full") ||
+    isPicoError(error, "unknown_outcome") ||
+    isPicoError(error, "unavailable")
+  );
+}
+
+function lost(fact: string): PicoError {
+  return new PicoError("fenced_node", `${fact}: this registration is over`, {});
+}

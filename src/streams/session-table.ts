@@ -1,0 +1,218 @@
+/**
+ * The streams in use on this node, by name and by id: opens a session on first use (acquiring the
+ * stream where nobody owns it), and drops those that are idle.
+ *
+ * Invariants:
+ * - A stream has at most one session, and only while this node owns it: by its registration, or by one
+ *   that it recovers and whose WAL only it can write.
+ * - A session is dropped only when the committed WAL position covers its last entry, so that the tail
+ *   state is in a data object before it leaves memory.
+ */
+import type { Engine } from "../engine/engine.ts";
+import { TailFold } from "../engine/tail-fold.ts";
+import { emptyTailState } from "../engine/tail-state-format.ts";
+import type { TailState } from "../engine/tail-state.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import { PROPOSAL_WAIT_MS, SESSION_IDLE_MS } from "../lib/limits.ts";
+import type { RegistrationName } from "../lib/registration.ts";
+import type { Outcome } from "../metadata/command.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
+import type { Metadata, Proposal } from "../metadata/metadata.ts";
+import { initialDeadlineMs } from "./stream-expiry.ts";
+import { StreamSession } from "./stream-session.ts";
+import type { MaybePromise } from "./stream-service.ts";
+
+/** What the table tells its owner. */
+export interface SessionTableEvents {
+  /** A session with a deadline was opened. */
+  opened(session: StreamSession): void;
+  /** Proposes the removal of a session that is past its deadline and resolves with its outcome applied, or unknown for too long. */
+  expire(session: StreamSession): Promise<void>;
+}
+
+export class SessionTable {
+  readonly #byName = new Map<string, StreamSession>();
+  readonly #byId = new Map<number, StreamSession>();
+  readonly #opening = new Map<number, Promise<StreamSession>>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly metadata: Metadata,
+    private readonly engine: Engine,
+    private readonly isOwn: (registration: RegistrationName) => boolean,
+    private readonly events: SessionTableEvents,
+  ) {}
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  byId(streamId: number): StreamSession | undefined {
+    return this.#byId.get(streamId);
+  }
+
+  byName(name: string): StreamSession | undefined {
+    return this.#byName.get(name);
+  }
+
+  sessions(): Iterable<StreamSession> {
+    return this.#byId.values();
+  }
+
+  /** The session that serves `name` now; waits out a freeze, opens and acquires as needed. */
+  ready(name: string): MaybePromise<StreamSession> {
+    const session = this.#byName.get(name);
+    if (session !== undefined && session.frozen === null && !this.isDue(session)) {
+      session.lastUsedMs = this.clock.monotonicMs();
+      return session;
+    }
+    return this.#readySlowly(name);
+  }
+
+  /** Past its deadline, by the database's clock. */
+  isDue(session: StreamSession): boolean {
+    if (session.deadlineMs === null || this.metadata.registration === null) return false;
+    return this.metadata.isDatabaseClockSteady && this.metadata.databaseNowMs() >= session.deadlineMs;
+  }
+
+  async #readySlowly(name: string): Promise<StreamSession> {
+    const giveUpAtMs = this.clock.monotonicMs() + PROPOSAL_WAIT_MS;
+    let isCaughtUp = false;
+    while (this.clock.monotonicMs() < giveUpAtMs) {
+      const session = this.#byName.get(name);
+      if (session !== undefined) {
+        if (session.frozen !== null) await this.#withinTime(session.frozen, giveUpAtMs);
+        else if (this.isDue(session)) await this.events.expire(session);
+        else return this.#used(session);
+        continue;
+      }
+      const entry = this.metadata.view.streamByName(name);
+      if (entry === null) {
+        if (isCaughtUp) throw notFound(name);
+        await this.metadata.catchUp();
+        isCaughtUp = true;
+        continue;
+      }
+      if (entry.isDeleted) throw new PicoError("gone", `stream ${name} is deleted; forks still need its records`, { name });
+      const opened = await this.#open(entry);
+      if (opened !== null) return this.#used(opened);
+    }
+    throw unavailable(`stream ${name} waits for the database`);
+  }
+
+  #used(session: StreamSession): StreamSession {
+    session.lastUsedMs = this.clock.monotonicMs();
+    return session;
+  }
+
+  /** Null: look again. */
+  async #open(entry: StreamEntry): Promise<StreamSession | null> {
+    const ownership = this.metadata.view.ownerOf(entry);
+    if (ownership === null) {
+      await this.#acquire(entry);
+      return null;
+    }
+    if (!this.isOwn(ownership.owner.name)) {
+      const isRecovering = ownership.recovering ? "is in recovery" : `is owned by node ${ownership.owner.name.nodeId}`;
+      throw unavailable(`stream ${entry.name} ${isRecovering}`);
+    }
+    const { streamId } = entry;
+    let opening = this.#opening.get(streamId);
+    if (opening === undefined) {
+      opening = this.#load(entry).finally(() => this.#opening.delete(streamId));
+      this.#opening.set(streamId, opening);
+    }
+    await opening;
+    return null;
+  }
+
+  async #acquire(entry: StreamEntry): Promise<void> {
+    const outcome = await settle(this.clock, this.metadata.propose({ type: "acquire_stream", streamId: entry.streamId }), entry.name);
+    // Refused: it was acquired, removed or expired meanwhile; the view tells which.
+    if (!outcome.applied && outcome.code === "owner_in_recovery") throw unavailable(`stream ${entry.name} is in recovery`);
+  }
+
+  async #load(entry: StreamEntry): Promise<StreamSession> {
+    const stored = await this.engine.tailState(entry.streamId);
+    const current = this.metadata.view.streamById(entry.streamId);
+    if (current === null || current.isDeleted) throw notFound(entry.name);
+    return this.adopt(current, stored ?? initialTailState(current));
+  }
+
+  /** Makes the session of a stream whose tail state is at hand: just created, or read. */
+  adopt(entry: StreamEntry, tailState: TailState): StreamSession {
+    const log = this.engine.openLog(entry.streamId, tailState);
+    const session = new StreamSession(entry, log, new TailFold(tailState), this.engine, this.clock);
+    session.deadlineMs = initialDeadlineMs(entry, this.metadata);
+    session.lastUsedMs = this.clock.monotonicMs();
+    this.#byName.set(entry.name, session);
+    this.#byId.set(entry.streamId, session);
+    if (session.deadlineMs !== null) this.events.opened(session);
+    return session;
+  }
+
+  /** Forgets a stream that is deleted, expired or no longer this node's. */
+  remove(session: StreamSession, outcome: "deleted" | "moved"): void {
+    this.#forget(session);
+    session.waiters.wakeAll(outcome);
+  }
+
+  /** Whether the session's tail state is in a data object, so that it may leave memory. */
+  canDrop(session: StreamSession): boolean {
+    return session.isSettled && session.log.lastNumber <= this.engine.committedNumber;
+  }
+
+  /** Drops idle sessions. */
+  sweep(): void {
+    const idleSinceMs = this.clock.monotonicMs() - SESSION_IDLE_MS;
+    for (const session of this.#byId.values()) {
+      session.releasePage();
+      if (session.lastUsedMs > idleSinceMs || session.waiters.size > 0 || session.frozen !== null) continue;
+      // A sliding deadline is held by the session alone.
+      if (session.entry.settings.ttlSeconds !== null) continue;
+      if (this.canDrop(session)) this.#forget(session);
+    }
+  }
+
+  #forget(session: StreamSession): void {
+    if (this.#byName.get(session.entry.name) === session) this.#byName.delete(session.entry.name);
+    this.#byId.delete(session.streamId);
+    session.log.isHeld = false;
+    this.engine.releaseLog(session.log);
+  }
+
+  async #withinTime(promise: Promise<void>, giveUpAtMs: number): Promise<void> {
+    const done = new AbortController();
+    const leftMs = giveUpAtMs - this.clock.monotonicMs();
+    await Promise.race([promise, sleep(this.clock, leftMs, done.signal)]);
+    done.abort();
+  }
+}
+
+/** Of a stream of which nothing was ever written: a fork's own records begin at its fork offset. */
+export function initialTailState(entry: StreamEntry): TailState {
+  return emptyTailState(entry.fork?.offset ?? 0);
+}
+
+/** The outcome of a proposal, or `unavailable` after a bounded wait; a proposal not yet sent is taken back then. */
+export async function settle(clock: Clock, proposal: Proposal, name: string): Promise<Outcome> {
+  const done = new AbortController();
+  const late = sleep(clock, PROPOSAL_WAIT_MS, done.signal).then(() => null);
+  const outcome = await Promise.race([proposal.outcome, late]);
+  done.abort();
+  if (outcome !== null) return outcome;
+  if (proposal.withdraw()) {
+    proposal.outcome.catch(() => {});
+    throw unavailable(`stream ${name} waits for the database; nothing was changed`);
+  }
+  throw unavailable(`stream ${name} waits for the database; the outcome is open`);
+}
+
+export function notFound(name: string): PicoError {
+  return new PicoError("not_found", `there is no stream ${name}`, { name });
+}
+
+export function unavailable(reason: string): PicoError {
+  return new PicoError("unavailable", `${reason}; try again`, { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,102 @@
+/**
+ * Expiry of the streams that this node owns. Touches cost nothing: a session's deadline moves in memory,
+ * and the heap only says when to look again. A stream that is due is removed by a command, which apply
+ * checks against the database's time; nothing else decides that a stream is over (FAULTS C1, E2).
+ */
+import type { Clock, Timer } from "../lib/clock.ts";
+import { OFFSET_MAX } from "../lib/limits.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import { DeadlineHeap } from "./deadline-heap.ts";
+
+/** Between two looks at the heap. */
+const TICK_MS = 250;
+/** Streams removed per look, so that a look stays short. */
+const EXPIRIES_PER_TICK_MAX = 64;
+
+/** now + TTL, cut to what a double holds. */
+export function deadlineAfter(nowMs: number, ttlSeconds: bigint): number {
+  const ttlMs = ttlSeconds * 1000n;
+  return ttlMs > BigInt(OFFSET_MAX - nowMs) ? OFFSET_MAX : nowMs + Number(ttlMs);
+}
+
+/**
+ * The deadline that an owner begins with: the absolute one, or what is stored; for a stream inherited
+ * from an ended registration at least the end of that plus the TTL, since its touches were not stored.
+ */
+export function initialDeadlineMs(entry: StreamEntry, metadata: Metadata): number | null {
+  const { ttlSeconds, expiresAtMs } = entry.settings;
+  if (ttlSeconds === null) return expiresAtMs;
+  const stored = entry.deadlineMs ?? deadlineAfter(entry.createdAtMs, ttlSeconds);
+  const endedAtMs = entry.owner === null ? null : (metadata.view.registration(entry.owner)?.endedAtMs ?? null);
+  return endedAtMs === null ? stored : Math.max(stored, deadlineAfter(endedAtMs, ttlSeconds));
+}
+
+export interface ExpiryTarget {
+  /** The deadline that holds now; null: it does not expire, or is not this node's any more. */
+  deadlineMs(streamId: number): number | null;
+  /** Removes a stream that is due. Never rejects. */
+  expire(streamId: number): Promise<void>;
+}
+
+export class StreamExpiry {
+  readonly #heap = new DeadlineHeap();
+  /** Streams with an entry in the heap: at most one each. */
+  readonly #watched = new Set<number>();
+  #timer: Timer | null = null;
+  #isStopped = false;
+  /** Of the last look, by the monotonic clock; for operators. */
+  lastSuccessMs = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly metadata: Metadata,
+    private readonly target: ExpiryTarget,
+  ) {}
+
+  start(): void {
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** Begins to watch a stream; one already watched stays as it is. */
+  watch(streamId: number, deadlineMs: number): void {
+    if (this.#watched.has(streamId)) return;
+    this.#watched.add(streamId);
+    this.#heap.push({ atMs: deadlineMs, streamId });
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return;
+    this.#timer = this.clock.schedule(TICK_MS, () => {
+      void this.#tick().finally(() => this.#schedule());
+    });
+  }
+
+  async #tick(): Promise<void> {
+    // While the database's clock jumps, nothing can be said to be due.
+    if (!this.metadata.isDatabaseClockSteady) return;
+    const nowMs = this.metadata.databaseNowMs();
+    const due: number[] = [];
+    for (let looked = 0; looked < EXPIRIES_PER_TICK_MAX * 16 && due.length < EXPIRIES_PER_TICK_MAX; looked++) {
+      const entry = this.#heap.popDue(nowMs);
+      if (entry === null) break;
+      this.#watched.delete(entry.streamId);
+      const deadlineMs = this.target.deadlineMs(entry.streamId);
+      if (deadlineMs === null) continue;
+      if (deadlineMs > nowMs) this.watch(entry.streamId, deadlineMs);
+      else due.push(entry.streamId);
+    }
+    await Promise.all(due.map((streamId) => this.target.expire(streamId)));
+    // One that could not be removed (database away, not due by its clock) is looked at again.
+    for (const streamId of due) {
+      const deadlineMs = this.target.deadlineMs(streamId);
+      if (deadlineMs !== null) this.watch(streamId, Math.max(deadlineMs, nowMs + TICK_MS));
+    }
+    this.lastSuccessMs = this.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * A stream in use on its owner: the newest assigned tail state, the durable tail that readers see, and
+ * who waits. Offsets are assigned in the order of arrival, without an await between reading and
+ * advancing the tail; answers wait until the WAL is durable.
+ *
+ * Invariants:
+ * - The durable tail never passes the assigned one, and readers never pass the durable one.
+ * - An answer that depends on something assigned but not yet durable waits until it is.
+ */
+import type { Engine } from "../engine/engine.ts";
+import type { StreamLog } from "../engine/log-cache.ts";
+import type { PageBuilder } from "../engine/page-builder.ts";
+import type { TailFold } from "../engine/tail-fold.ts";
+import type { ProducerStamp } from "../engine/tail-state.ts";
+import type { Clock } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import { PRODUCERS_MAX } from "../lib/limits.ts";
+import { mimeOf } from "../lib/mime.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
+import { type AppendState, decideAppend } from "./append-decision.ts";
+import type { AppendRequest, AppendResult, MaybePromise, ReadPage, ReadRequest, StreamInfo } from "./stream-service.ts";
+import { WaiterList } from "./waiter-list.ts";
+
+/** Until what is assigned so far is durable. */
+interface DurabilityWait {
+  readonly changeNumber: number;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class StreamSession {
+  readonly waiters = new WaiterList();
+  readonly mimeType: string;
+  /** When it expires, by the database's clock; null: never. Moved by touches. */
+  deadlineMs: number | null = null;
+  /** Settles when a command that may end this node's ownership has its outcome; requests wait for it. */
+  frozen: Promise<void> | null = null;
+  /** Monotonic time of the last request. */
+  lastUsedMs = 0;
+  /** The close is durable. */
+  #isDurablyClosed: boolean;
+  #durabilityWaits: DurabilityWait[] = [];
+  /** Readers at the tail share the last page, so that what is encoded from it is shared too. */
+  #lastPage: { readonly page: ReadPage; readonly recordsMax: number; readonly bytesMax: number; readonly tail: number } | null = null;
+  readonly #appendState: AppendState;
+
+  constructor(
+    /** The stream as the view has it now; replaced when that changes. */
+    public entry: StreamEntry,
+    readonly log: StreamLog,
+    /** Assigned state. */
+    readonly tail: TailFold,
+    private readonly engine: Engine,
+    private readonly clock: Clock,
+  ) {
+    this.mimeType = mimeOf(entry.settings.contentType);
+    this.#isDurablyClosed = tail.isClosed;
+    const mimeType = this.mimeType;
+    this.#appendState = {
+      get nextOffset() {
+        return tail.nextOffset;
+      },
+      get isClosed() {
+        return tail.isClosed;
+      },
+      get closedBy() {
+        return tail.closedBy;
+      },
+      get streamSeq() {
+        return tail.streamSeq;
+      },
+      mimeType,
+      producer: (producerId) => tail.producer(producerId),
+    };
+    log.isHeld = true;
+  }
+
+  get streamId(): number {
+    return this.entry.streamId;
+  }
+
+  get isClosed(): boolean {
+    return this.#isDurablyClosed;
+  }
+
+  /** Everything assigned is durable. */
+  get isSettled(): boolean {
+    return this.log.durableChangeNumber >= this.tail.changeNumber;
+  }
+
+  info(): StreamInfo {
+    const { entry, log } = this;
+    return {
+      streamId: entry.streamId,
+      name: entry.name,
+      settings: entry.settings,
+      startOffset: entry.startOffset,
+      nextOffset: log.durableOffset,
+      isClosed: this.#isDurablyClosed,
+      fork: entry.fork,
+    };
+  }
+
+  append(request: AppendRequest): Promise<AppendResult> {
+    const decision = decideAppend(this.#appendState, request);
+    switch (decision.kind) {
+      case "write":
+        return this.#write(request);
+      case "duplicate":
+        return this.whenSettled().then(() => this.#unwritten("duplicate", decision.lastSeq));
+      case "closed_before":
+        return this.whenSettled().then(() => this.#unwritten("closed_before", request.producer?.seq ?? null));
+      case "refuse":
+        return this.whenSettled().then(() => {
+          throw decision.error;
+        });
+    }
+  }
+
+  #unwritten(kind: "duplicate" | "closed_before", producerSeq: bigint | null): AppendResult {
+    return {
+      kind,
+      startOffset: null,
+      nextOffset: this.log.durableOffset,
+      timestampMs: null,
+      isClosed: this.#isDurablyClosed,
+      producerSeq,
+    };
+  }
+
+  #write(request: AppendRequest): Promise<AppendResult> {
+    const { tail } = this;
+    const timestampMs = Math.max(this.clock.nowMs(), tail.lastTimestampMs);
+    const { producer, records, close } = request;
+    return new Promise((resolve, reject) => {
+      if (producer !== null) this.#checkProducerRoom(producer, timestampMs);
+      const startOffset = tail.nextOffset;
+      const nextOffset = startOffset + records.length;
+      const hasRecords = records.length > 0;
+      this.engine.append(this.log, tail, { records, timestampMs, producer, streamSeq: request.streamSeq, closes: close }, (error) => {
+        if (error !== null) {
+          reject(error);
+          this.#failWaits(error);
+          return;
+        }
+        if (close) this.#isDurablyClosed = true;
+        resolve({
+          kind: "appended",
+          startOffset: hasRecords ? startOffset : null,
+          nextOffset,
+          timestampMs: hasRecords ? timestampMs : null,
+          isClosed: close,
+          producerSeq: producer?.seq ?? null,
+        });
+        this.#wake();
+      });
+    });
+  }
+
+  /** A producer beyond the limit takes the place of one that was idle for long, else it is refused. */
+  #checkProducerRoom(producer: ProducerStamp, nowMs: number): void {
+    if (this.tail.hasProducerRoom(producer.producerId, nowMs)) return;
+    throw new PicoError(
+      "capacity_exceeded",
+      `the stream remembers ${PRODUCERS_MAX} producers and none was idle for 7 days: use fewer producer ids on it`,
+      { limit: PRODUCERS_MAX },
+    );
+  }
+
+  #wake(): void {
+    if (this.waiters.size > 0) {
+      this.waiters.wakeBelow(this.log.durableOffset);
+      if (this.#isDurablyClosed) this.waiters.wakeAll("closed");
+    }
+    const waits = this.#durabilityWaits;
+    if (waits.length === 0) return;
+    const durable = this.log.durableChangeNumber;
+    this.#durabilityWaits = waits.filter((wait) => wait.changeNumber > durable);
+    for (const wait of waits) if (wait.changeNumber <= durable) wait.resolve();
+  }
+
+  #failWaits(error: Error): void {
+    const waits = this.#durabilityWaits;
+    this.#durabilityWaits = [];
+    for (const wait of waits) wait.reject(error);
+  }
+
+  /** Resolves when everything assigned so far is durable; rejects if it never will be. */
+  whenSettled(): Promise<void> {
+    if (this.isSettled) return Promise.resolve();
+    const { changeNumber } = this.tail;
+    return new Promise((resolve, reject) => {
+      this.#durabilityWaits.push({ changeNumber, resolve, reject });
+    });
+  }
+
+  /** Lets go of the shared page, which keeps the bytes under it in memory. */
+  releasePage(): void {
+    this.#lastPage = null;
+  }
+
+  read(request: ReadRequest): MaybePromise<ReadPage> {
+    const durableTail = this.log.durableOffset;
+    const from = this.#resolvePosition(request.from, durableTail);
+    const { recordsMax, bytesMax } = request;
+    const last = this.#lastPage;
+    if (
+      last !== null &&
+      last.tail === durableTail &&
+      last.page.from === from &&
+      last.recordsMax === recordsMax &&
+      last.bytesMax === bytesMax &&
+      last.page.info.startOffset === this.entry.startOffset &&
+      last.page.info.isClosed === this.#isDurablyClosed
+    ) {
+      return last.page;
+    }
+    const built = this.engine.read(this.entry, { from, end: durableTail, recordsMax, bytesMax });
+    if (built instanceof Promise) return built.then((page) => this.#page(from, durableTail, page));
+    const page = this.#page(from, durableTail, built);
+    this.#lastPage = { page, recordsMax, bytesMax, tail: durableTail };
+    return page;
+  }
+
+  #resolvePosition(position: ReadRequest["from"], durableTail: number): number {
+    const { startOffset } = this.entry;
+    if (position === "tail") return durableTail;
+    if (position === "start") return startOffset;
+    if (position > durableTail) {
+      throw new PicoError("bad_request", `offset ${position} is above the tail ${durableTail}: read from ${startOffset} to ${durableTail}`, {
+        what: "offset",
+        start: startOffset,
+        tail: durableTail,
+      });
+    }
+    if (position < startOffset) {
+      throw new PicoError("offset_gone", `offset ${position} is trimmed: offsets ${startOffset} to ${durableTail} can be read`, {
+        start: startOffset,
+        tail: durableTail,
+      });
+    }
+    return position;
+  }
+
+  /** `durableTail`: as it was when the page was asked for; a close since then is not claimed. */
+  #page(from: number, durableTail: number, built: PageBuilder): ReadPage {
+    const info = this.info();
+    const isUpToDate = built.next >= info.nextOffset && built.next >= durableTail;
+    return { info, from, next: built.next, slices: built.slices, isUpToDate, isEnd: isUpToDate && info.isClosed };
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * The streams of one node: `StreamService` over the sessions, the engine and the metadata log.
+ *
+ * A delete, a trim, an expiry and a release change ownership or contents by a command. From the moment
+ * it is proposed the session is frozen: requests wait, bounded, until this node has applied the outcome,
+ * so that nothing is answered that the command may already have made untrue (DESIGN 4).
+ */
+import type { Engine } from "../engine/engine.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import { WAITERS_MAX } from "../lib/limits.ts";
+import type { Logger } from "../lib/log.ts";
+import type { RegistrationName } from "../lib/registration.ts";
+import type { Command, Outcome } from "../metadata/command.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import { notFound, SessionTable, settle, unavailable } from "./session-table.ts";
+import { StreamCreator } from "./stream-creator.ts";
+import { deadlineAfter, initialDeadlineMs, StreamExpiry } from "./stream-expiry.ts";
+import type {
+  AppendRequest,
+  AppendResult,
+  CreateRequest,
+  CreateResult,
+  ListItem,
+  ListRequest,
+  ListResult,
+  MaybePromise,
+  ReadPage,
+  ReadRequest,
+  StreamInfo,
+  StreamService,
+  WaitOutcome,
+} from "./stream-service.ts";
+import type { StreamSession } from "./stream-session.ts";
+import type { StreamIds } from "./stream-ids.ts";
+
+/** Between two looks for idle sessions. */
+const SWEEP_MS = 10_000;
+
+export interface StreamsComponents {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metadata: Metadata;
+  readonly engine: Engine;
+  readonly ids: StreamIds;
+  /** Whether streams of this registration are served here: this node's own, or one that it recovers under a lock. */
+  readonly isOwn: (registration: RegistrationName) => boolean;
+}
+
+export class Streams implements StreamService {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #metadata: Metadata;
+  readonly #table: SessionTable;
+  readonly #expiry: StreamExpiry;
+  readonly #creator: StreamCreator;
+  readonly #isOwn: (registration: RegistrationName) => boolean;
+  #waiterCount = 0;
+  #sweepTimer: Timer | null = null;
+  #isStopped = false;
+
+  constructor(components: StreamsComponents) {
+    const { clock, log, metadata, engine, ids, isOwn } = components;
+    this.#clock = clock;
+    this.#log = log;
+    this.#metadata = metadata;
+    this.#isOwn = isOwn;
+    this.#table = new SessionTable(clock, metadata, engine, isOwn, {
+      opened: (session) => this.#watch(session),
+      expire: (session) => this.#expire(session),
+    });
+    this.#expiry = new StreamExpiry(clock, metadata, {
+      deadlineMs: (streamId) => this.#deadlineMs(streamId),
+      expire: (streamId) => this.#expireById(streamId),
+    });
+    this.#creator = new StreamCreator({ clock, metadata, engine, table: this.#table, ids });
+  }
+
+  /** Whether the stream is in use here, so that no other node owns it. */
+  isInUse(name: string): boolean {
+    return this.#table.byName(name) !== undefined;
+  }
+
+  /** Sessions in use. */
+  get sessionCount(): number {
+    return this.#table.size;
+  }
+
+  get waiterCount(): number {
+    return this.#waiterCount;
+  }
+
+  /** Begins to expire and to drop idle sessions; this node's registration stands. */
+  start(): void {
+    for (const entry of this.#metadata.view.streams()) {
+      if (entry.isDeleted || !this.#isOurs(entry)) continue;
+      const deadlineMs = initialDeadlineMs(entry, this.#metadata);
+      if (deadlineMs !== null) this.#expiry.watch(entry.streamId, deadlineMs);
+    }
+    this.#expiry.start();
+    this.#scheduleSweep();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#expiry.stop();
+    this.#sweepTimer?.cancel();
+  }
+
+  /** Deadlines that touches moved beyond what is stored, for the end of this registration. */
+  *movedDeadlines(): Generator<{ readonly streamId: number; readonly deadlineMs: number }> {
+    for (const { streamId, deadlineMs, entry } of this.#table.sessions()) {
+      if (entry.settings.ttlSeconds !== null && deadlineMs !== null && deadlineMs !== entry.deadlineMs) yield { streamId, deadlineMs };
+    }
+  }
+
+  create(request: CreateRequest): Promise<CreateResult> {
+    return this.#creator.create(request);
+  }
+
+  append(request: AppendRequest): Promise<AppendResult> {
+    const result = this.#use(request.name, (session) => {
+      this.#touch(session);
+      return session.append(request);
+    });
+    return result;
+  }
+
+  async trim(name: string, offset: bigint): Promise<{ readonly startOffset: number }> {
+    const { session, change } = await this.#use(name, (session) => {
+      this.#touch(session);
+      const durableTail = session.log.durableOffset;
+      const startOffset = offset < BigInt(durableTail) ? Number(offset) : durableTail;
+      if (startOffset <= session.entry.startOffset) return { session, change: null };
+      return { session, change: this.#change(session, { type: "trim_stream", streamId: session.streamId, startOffset }) };
+    });
+    const outcome = await change;
+    if (outcome !== null && !outcome.applied && outcome.code === "unknown_stream") throw notFound(name);
+    return { startOffset: session.entry.startOffset };
+  }
+
+  async delete(name: string): Promise<void> {
+    const outcome = await this.#use(name, (session) => this.#change(session, { type: "delete_stream", streamId: session.streamId }));
+    if (!outcome.applied) throw outcome.code === "unknown_stream" ? notFound(name) : unavailable(`stream ${name} cannot be deleted now`);
+  }
+
+  head(name: string): MaybePromise<StreamInfo> {
+    return this.#use(name, (session) => session.info());
+  }
+
+  read(request: ReadRequest): MaybePromise<ReadPage> {
+    return this.#use(request.name, (session) => {
+      this.#touch(session);
+      return session.read(request);
+    });
+  }
+
+  /** Runs `run` with the session that serves `name`, at a moment when it is not frozen; at once where it is in use. */
+  #use<T>(name: string, run: (session: StreamSession) => T): T | Promise<Awaited<T>>;
+  #use<T>(name: string, run: (session: StreamSession) => T): unknown {
+    const ready = this.#table.ready(name);
+    if (!(ready instanceof Promise)) return run(ready);
+    return ready.then((session) => (session.frozen === null && this.#table.byId(session.streamId) === session ? run(session) : this.#use(name, run)));
+  }
+
+  async wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
+    const session = this.#table.byId(streamId) ?? (await this.#reopened(streamId));
+    if (session === null) return this.#metadata.view.streamById(streamId) === null ? "deleted" : "moved";
+    if (this.#waiterCount >= WAITERS_MAX) throw unavailable(`${WAITERS_MAX} live reads wait on this node, which is its limit`);
+    this.#waiterCount += 1;
+    try {
+      // Registered before the last look, so that nothing slips between.
+      const outcome = session.waiters.wait(offset, timeoutMs, signal, this.#clock);
+      if (session.log.durableOffset > offset) session.waiters.wakeBelow(session.log.durableOffset);
+      else if (session.isClosed) session.waiters.wakeAll("closed");
+      return await outcome;
+    } finally {
+      this.#waiterCount -= 1;
+      session.lastUsedMs = this.#clock.monotonicMs();
+      this.#touch(session);
+    }
+  }
+
+  list(request: ListRequest): ListResult {
+    const entries = this.#metadata.view.listStreams(request.prefix, request.after, request.limit + 1);
+    const items: ListItem[] = [];
+    for (const entry of entries) {
+      if (items.length === request.limit) break;
+      const session = this.#table.byId(entry.streamId);
+      items.push({
+        name: entry.name,
+        settings: entry.settings,
+        isClosed: session?.isClosed ?? entry.isClosed,
+        startOffset: session === undefined ? null : session.entry.startOffset,
+        nextOffset: session === undefined ? null : session.log.durableOffset,
+      });
+    }
+    return { items, hasMore: entries.length > request.limit };
+  }
+
+  /** The session of a stream that a reader was just told of and that was dropped since. */
+  async #reopened(streamId: number): Promise<StreamSession | null> {
+    const entry = this.#metadata.view.streamById(streamId);
+    if (entry === null || entry.isDeleted) return null;
+    const session = await this.#table.ready(entry.name);
+    return session.streamId === streamId ? session : null;
+  }
+
+  #isOurs(entry: StreamEntry): boolean {
+    const ownership = this.#metadata.view.ownerOf(entry);
+    return ownership !== null && this.#isOwn(ownership.owner.name);
+  }
+
+  /** An append or a read renews a sliding deadline. */
+  #touch(session: StreamSession): void {
+    const { ttlSeconds } = session.entry.settings;
+    if (ttlSeconds !== null) session.deadlineMs = deadlineAfter(this.#metadata.databaseNowMs(), ttlSeconds);
+  }
+
+  /**
+   * Proposes a command that may take the stream away or change what is read of it, with the session
+   * frozen until the outcome is applied here, however long that takes; the caller waits a bounded time.
+   */
+  #change(session: StreamSession, command: Command): Promise<Outcome> {
+    const proposal = this.#metadata.propose(command);
+    const applied = proposal.outcome.then(
+      () => this.#refresh(session),
+      // Never sent: nothing changed. A fenced node is stopped by the metadata log.
+      () => this.#refresh(session),
+    );
+    const frozen = applied.finally(() => {
+      if (session.frozen === frozen) session.frozen = null;
+    });
+    session.frozen = frozen;
+    return settle(this.#clock, proposal, session.entry.name);
+  }
+
+  /** Takes over what the view says of the stream now. */
+  #refresh(session: StreamSession): void {
+    const entry = this.#metadata.view.streamById(session.streamId);
+    if (entry === null || entry.isDeleted) this.#table.remove(session, "deleted");
+    else if (!this.#isOurs(entry)) this.#table.remove(session, "moved");
+    else session.entry = entry;
+  }
+
+  #watch(session: StreamSession): void {
+    if (session.deadlineMs !== null) this.#expiry.watch(session.streamId, session.deadlineMs);
+  }
+
+  /** The deadline that holds for a stream this node owns; live readers keep a sliding one alive. */
+  #deadlineMs(streamId: number): number | null {
+    const session = this.#table.byId(streamId);
+    if (session !== undefined) {
+      if (session.waiters.size > 0) this.#touch(session);
+      return session.deadlineMs;
+    }
+    const entry = this.#metadata.view.streamById(streamId);
+    if (entry === null || entry.isDeleted || !this.#isOurs(entry)) return null;
+    return initialDeadlineMs(entry, this.#metadata);
+  }
+
+  async #expireById(streamId: number): Promise<void> {
+    const session = this.#table.byId(streamId);
+    if (session !== undefined) return this.#expire(session);
+    const deadlineMs = this.#deadlineMs(streamId);
+    if (deadlineMs === null) return;
+    // No session: nothing is answered for the stream meanwhile, a request opens one and finds it due.
+    await this.#metadata.propose({ type: "expire_stream", streamId, deadlineMs }).outcome.catch(() => {});
+  }
+
+  async #expire(session: StreamSession): Promise<void> {
+    if (session.frozen !== null) return session.frozen;
+    const { deadlineMs } = session;
+    if (deadlineMs === null) return;
+    try {
+      await this.#change(session, { type: "expire_stream", streamId: session.streamId, deadlineMs });
+    } catch (error) {
+      if (!(error instanceof PicoError)) throw error;
+      this.#log.debug("a stream that is due could not be removed", { stream: session.entry.name, error });
+    }
+  }
+
+  #scheduleSweep(): void {
+    if (this.#isStopped) return;
+    this.#sweepTimer = this.#clock.schedule(SWEEP_MS, () => {
+      this.#table.sweep();
+      this.#scheduleSweep();
+    });
+  }
+}
