@@ -9,6 +9,9 @@
  * Order: Bun of the one version that the project is built with (the running one, the one on the PATH,
  * or a copy under `.cache/`), then the packages of `bun.lock`. What is there is not touched again, so a
  * later start needs no network. Notes go to stderr; stdout belongs to the program that is started.
+ *
+ * package.json calls this file by `exec`: npm sends a signal to the shell between them, which would die of
+ * it alone and leave the program behind. `cmd.exe` knows no `exec`: on Windows call this file directly.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
