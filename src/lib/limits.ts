@@ -99,6 +99,32 @@ export const PROPOSALS_WAITING_MAX = 20_000;
 export const SNAPSHOT_EVERY_COMMANDS = 1024;
 /** Log rows younger than this survive truncation. */
 export const LOG_KEEP_MS = 10 * 60_000;
+/** Beyond this many rows truncation spares neither young ones nor those that a slow node has not applied. */
+export const LOG_ROWS_MAX = 200_000;
+export const LOG_TRUNCATE_INTERVAL_MS = 60_000;
+/** How often the log is read without a wake, and its last applied row compared without new ones. */
+export const LOG_POLL_MS = 250;
+export const LOG_VERIFY_MS = 5000;
+/** Rows of one read of the log. */
+export const LOG_PAGE_ROWS = 256;
+/** A catch-up waits this long for the database before it answers `unavailable`. */
+export const CATCH_UP_WAIT_MS = 5000;
+/** Back-off of a batch whose insert failed or whose answer was lost. */
+export const PROPOSAL_RETRY_MIN_MS = 50;
+export const PROPOSAL_RETRY_MAX_MS = 2000;
+/** Inserts of a batch that SQL refused for certain, before its proposals answer `unavailable`. */
+export const PROPOSAL_TRIES_MAX = 3;
+/** A node whose heartbeat counter stood still this long does not hold back truncation. */
+export const HEARTBEAT_LIVE_MS = 60_000;
+/** A step of the database's clock against the monotonic one that pauses expiry, and for how long. */
+export const DATABASE_CLOCK_JUMP_MS = 1000;
+export const DATABASE_CLOCK_STEADY_MS = 60_000;
+/** Maintenance: pause between rounds, streams looked at and commands proposed in one. */
+export const MAINTENANCE_INTERVAL_MS = 1000;
+export const MAINTENANCE_STREAMS_PER_ROUND = 20_000;
+export const MAINTENANCE_COMMANDS_PER_ROUND = 256;
+/** A prepared object is given up this long after its expiry. */
+export const PREPARED_OBJECT_GRACE_MS = 60_000;
 /** Stream ids reserved at a time (`reserve_ids`). */
 export const STREAM_IDS_PER_RESERVATION = 1 << 20;
 export const LEASE_TTL_MS = 10_000;
@@ -150,5 +176,7 @@ export function assertLimitsAgree(): void {
   assert(COMMAND_BATCH_BYTES_MAX <= LOG_PAGE_BYTES, "one batch of commands fits a page of the log");
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
+  assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
+  assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
 }

@@ -1,0 +1,312 @@
+/**
+ * Reads streams from data objects: head, then leaf, then block, each through the block cache and each
+ * checked against what named it, so that no damage passes for data.
+ *
+ * Answers of every method: `object_missing` where the store does not have the object (the caller's view
+ * may be old, DESIGN 6). Errors: `corrupt` with the object's key and the byte range (facts `objectKey`,
+ * `start`, `end`), `incompatible`, and those of the store.
+ *
+ * Invariant: what comes back belongs to the stream asked for, in order of offsets, and nothing that the
+ * object holds of it between the first and the last record returned is left out.
+ */
+import { assert } from "../lib/assert.ts";
+import { ByteReader, concatBytes } from "../lib/bytes.ts";
+import { checksum64 } from "../lib/checksum.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
+import { OBJECT_HEAD_READ_BYTES, PAGE_BYTES_MAX } from "../lib/limits.ts";
+import { type ObjectEntry, objectKey } from "../metadata/entries.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import type { BlockCache } from "./block-cache.ts";
+import { findPart, IndexEntries, type IndexEntry } from "./data-object-format.ts";
+import { checkHead, DataObjectHead, headStart } from "./data-object-head.ts";
+import { RecordBatchView } from "./record-batch-view.ts";
+import type { TailState } from "./tail-state.ts";
+import { decodeTailState } from "./tail-state-format.ts";
+
+/** What a reader needs of an object's metadata entry. */
+export type ReadableObject = Pick<ObjectEntry, "objectId" | "random" | "summary">;
+
+export interface ReadOptions {
+  /**
+   * Bytes beyond those asked for that a sequential reader will want next. They come in the request that
+   * has to be made anyway, never in one of their own. @default 0
+   */
+  readonly readAheadBytes?: number;
+}
+
+/** Record blocks of one stream, in order. */
+interface BlockRun {
+  readonly needed: IndexEntry[];
+  /** Follow the needed ones. */
+  readonly ahead: IndexEntry[];
+  /** The first one behind both; null where the stream has no more in this object. */
+  next: IndexEntry | null;
+}
+
+/** An object, as the methods pass it around. */
+interface Target {
+  readonly objectId: number;
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+/** The store does not have the object. Never leaves this file. */
+class MissingObject extends Error {}
+
+export class DataObjectReaders {
+  constructor(
+    private readonly store: ObjectStore,
+    private readonly cache: BlockCache,
+    private readonly clusterId: string,
+  ) {}
+
+  /** False only if the object holds neither records nor the tail state of the stream. */
+  mayContain(object: ReadableObject, streamId: number): Promise<boolean | "object_missing"> {
+    return orMissing(async () => (await this.#head(this.#target(object))).mayContain(streamId));
+  }
+
+  /** The stream's tail state in this object; null where it has none. */
+  readTailState(object: ReadableObject, streamId: number): Promise<TailState | null | "object_missing"> {
+    return orMissing(async () => {
+      const target = this.#target(object);
+      const head = await this.#head(target);
+      const leafAt = head.mayContain(streamId) ? head.stateLeaves.lastAtOrBelow(streamId, 0) : -1;
+      if (leafAt < 0) return null;
+      const leaf = await this.#leaf(target, head.stateLeaves.at(leafAt));
+      const entry = leaf.at(leaf.lastAtOrBelow(streamId, 0));
+      const block = await this.#block(target, entry);
+      return checked(target, entry.position, entry.position + entry.length, (what) => {
+        const part = findPart(block, streamId, what);
+        return part === null ? null : decodeTailState(new ByteReader(block, part.start, part.end, what));
+      });
+    });
+  }
+
+  /**
+   * Batches of the stream from the one that holds `fromOffset` on (where the object does not hold that
+   * offset: from the first one behind it): at least one if there is any, then about `bytesMax` bytes,
+   * at most `PAGE_BYTES_MAX` and a batch. Few do not mean that there are no more: ask again from the
+   * end of the last. None: the object has nothing of the stream at or above `fromOffset`.
+   */
+  readBatches(
+    object: ReadableObject,
+    streamId: number,
+    fromOffset: number,
+    bytesMax: number,
+    options: ReadOptions = {},
+  ): Promise<readonly RecordBatchView[] | "object_missing"> {
+    return orMissing(async () => {
+      const target = this.#target(object);
+      const head = await this.#head(target);
+      if (!head.mayContain(streamId)) return [];
+      const bytesNeeded = Math.min(bytesMax, PAGE_BYTES_MAX);
+      const batches: RecordBatchView[] = [];
+      let run = await this.#findRun(target, head, streamId, fromOffset, bytesNeeded, options.readAheadBytes ?? 0);
+      for (;;) {
+        const blocks = await this.#blocks(target, run.needed, run.ahead);
+        for (const [i, entry] of run.needed.entries()) {
+          collectBatches(batches, target, entry, present(blocks[i]), streamId, fromOffset);
+        }
+        const next = run.ahead[0] ?? run.next;
+        if (batches.length > 0 || next === null) return batches;
+        // What these blocks hold of the stream ends below the offset: it goes on in the next one.
+        run = { needed: [next], ahead: [], next: null };
+      }
+    });
+  }
+
+  /**
+   * The blocks of a stream from the one that may hold `fromOffset` on: as many as give about
+   * `bytesNeeded` bytes, then those for read-ahead.
+   */
+  async #findRun(
+    target: Target,
+    head: DataObjectHead,
+    streamId: number,
+    fromOffset: number,
+    bytesNeeded: number,
+    readAheadBytes: number,
+  ): Promise<BlockRun> {
+    const run: BlockRun = { needed: [], ahead: [], next: null };
+    let neededBytes = 0;
+    let aheadBytes = 0;
+    for await (const entry of this.#entries(target, head, streamId, fromOffset)) {
+      const [first] = run.needed;
+      if (first !== undefined && run.needed.length + run.ahead.length === 1) {
+        neededBytes = usefulBytes(first, entry, streamId, fromOffset);
+      }
+      if (first === undefined) {
+        run.needed.push(entry);
+      } else if (neededBytes < bytesNeeded) {
+        run.needed.push(entry);
+        neededBytes += entry.length;
+      } else if (aheadBytes < readAheadBytes) {
+        run.ahead.push(entry);
+        aheadBytes += entry.length;
+      } else {
+        run.next = entry;
+        break;
+      }
+    }
+    return run;
+  }
+
+  /** Index entries of record blocks: the one that may hold the offset, then those that begin with the same stream. */
+  async *#entries(target: Target, head: DataObjectHead, streamId: number, fromOffset: number): AsyncGenerator<IndexEntry> {
+    const firstLeafAt = Math.max(0, head.recordLeaves.lastAtOrBelow(streamId, fromOffset));
+    for (let leafAt = firstLeafAt; leafAt < head.recordLeaves.count; leafAt++) {
+      const leafEntry = head.recordLeaves.at(leafAt);
+      if (leafEntry.streamId > streamId) return;
+      const leaf = await this.#leaf(target, leafEntry);
+      const firstAt = leafAt === firstLeafAt ? Math.max(0, leaf.lastAtOrBelow(streamId, fromOffset)) : 0;
+      for (let at = firstAt; at < leaf.count; at++) {
+        const entry = leaf.at(at);
+        if (entry.streamId > streamId) return;
+        yield entry;
+      }
+    }
+  }
+
+  async #head(target: Target): Promise<DataObjectHead> {
+    const key = `${target.objectId}:head`;
+    const found = this.cache.find(key);
+    const [fetched] = found === null ? await this.cache.fetch([key], () => this.#loadHead(target)) : [await found];
+    const head = present(fetched);
+    return checked(target, target.sizeBytes - head.length, target.sizeBytes, (what) => new DataObjectHead(head, what));
+  }
+
+  /** One ranged read, where filter and top index are small; else one more for what lies before. */
+  async #loadHead(target: Target): Promise<readonly Uint8Array[]> {
+    const readFrom = Math.max(0, target.sizeBytes - OBJECT_HEAD_READ_BYTES);
+    const end = await this.#read(target, readFrom, target.sizeBytes);
+    const identity = { ...target, clusterId: this.clusterId };
+    const start = checked(target, readFrom, target.sizeBytes, (what) => headStart(end, identity, what));
+    const head = start >= readFrom ? end.subarray(start - readFrom) : concatBytes([await this.#read(target, start, readFrom), end]);
+    checked(target, start, target.sizeBytes, (what) => checkHead(head, what));
+    return [head];
+  }
+
+  async #leaf(target: Target, entry: IndexEntry): Promise<IndexEntries> {
+    return IndexEntries.ofLeaf(await this.#block(target, entry));
+  }
+
+  async #block(target: Target, entry: IndexEntry): Promise<Uint8Array> {
+    const [block] = await this.#blocks(target, [entry], []);
+    return present(block);
+  }
+
+  /**
+   * The needed blocks, from the cache or the store: one request for each run of neighbours that are
+   * not cached. The request for the last needed one brings those ahead along.
+   */
+  async #blocks(target: Target, needed: readonly IndexEntry[], ahead: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
+    const keyOf = (entry: IndexEntry) => `${target.objectId}:${entry.position}`;
+    const found = needed.map((entry) => this.cache.find(keyOf(entry)));
+    const runs: { readonly firstAt: number; readonly entries: IndexEntry[] }[] = [];
+    for (const [at, entry] of needed.entries()) {
+      if (found[at] !== null) continue;
+      const run = runs.at(-1);
+      if (run !== undefined && run.firstAt + run.entries.length === at && isNextTo(run.entries.at(-1), entry)) run.entries.push(entry);
+      else runs.push({ firstAt: at, entries: [entry] });
+    }
+    const last = runs.at(-1);
+    if (last !== undefined && last.firstAt + last.entries.length === needed.length) {
+      for (const entry of ahead) {
+        if (this.cache.has(keyOf(entry)) || !isNextTo(last.entries.at(-1), entry)) break;
+        last.entries.push(entry);
+      }
+    }
+    const fetched = runs.map(({ firstAt, entries }) => {
+      const blocks = this.cache.fetch(entries.map(keyOf), () => this.#loadBlocks(target, entries));
+      return { firstAt, blocks };
+    });
+    const [cachedBlocks, fetchedBlocks] = await Promise.all([Promise.all(found), Promise.all(fetched.map((run) => run.blocks))]);
+    for (const [at, { firstAt }] of fetched.entries()) {
+      const blocks = fetchedBlocks[at] ?? [];
+      for (let i = 0; i < blocks.length && firstAt + i < needed.length; i++) cachedBlocks[firstAt + i] = present(blocks[i]);
+    }
+    return cachedBlocks.map(present);
+  }
+
+  /** Reads neighbouring blocks at once and checks each. */
+  async #loadBlocks(target: Target, entries: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
+    const start = entries[0]?.position ?? 0;
+    const bytes = await this.#read(target, start, start + entries.reduce((sum, entry) => sum + entry.length, 0));
+    return entries.map(({ position, length, checksum }) => {
+      const block = bytes.subarray(position - start, position - start + length);
+      return checked(target, position, position + length, (what) => {
+        if (checksum64(block) !== checksum) throw new PicoError("corrupt", `${what}: the checksum does not match`, { where: what });
+        return block;
+      });
+    });
+  }
+
+  async #read(target: Target, start: number, end: number): Promise<Uint8Array> {
+    const bytes = await this.store.read(target.key, { start, end });
+    if (bytes === null) throw new MissingObject();
+    return checked(target, start, end, (what) => {
+      if (bytes.length === end - start) return bytes;
+      throw new PicoError("corrupt", `${what}: the store has only ${bytes.length} of these bytes`, { where: what });
+    });
+  }
+
+  #target(object: ReadableObject): Target {
+    assert(object.summary !== null, "only committed objects are read");
+    return { objectId: object.objectId, key: objectKey(this.clusterId, object), sizeBytes: object.summary.sizeBytes };
+  }
+}
+
+function present(block: Uint8Array | null | undefined): Uint8Array {
+  assert(block !== null && block !== undefined, "every block asked for is there, or the fetch has failed");
+  return block;
+}
+
+async function orMissing<Result>(read: () => Promise<Result>): Promise<Result | "object_missing"> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof MissingObject) return "object_missing";
+    throw error;
+  }
+}
+
+/** Runs a check of bytes of an object; its error then names the object and the bytes, also as facts. */
+function checked<Result>(target: Target, start: number, end: number, check: (what: string) => Result): Result {
+  try {
+    return check(`data object ${target.key}, bytes ${start} to ${end}`);
+  } catch (error) {
+    if (!isPicoError(error)) throw error;
+    throw new PicoError(error.code, error.message, { ...error.facts, objectKey: target.key, start, end }, error.cause);
+  }
+}
+
+/** How many bytes a stream has from an offset on in a block, guessed from the next block, which begins with the same stream. */
+function usefulBytes(block: IndexEntry, next: IndexEntry, streamId: number, fromOffset: number): number {
+  if (block.streamId !== streamId) return 0;
+  if (fromOffset <= block.offset) return block.length;
+  return (block.length * (next.offset - fromOffset)) / (next.offset - block.offset);
+}
+
+/** Appends the batches of the stream in a block that end above the offset. */
+function collectBatches(
+  batches: RecordBatchView[],
+  target: Target,
+  entry: IndexEntry,
+  block: Uint8Array,
+  streamId: number,
+  fromOffset: number,
+): void {
+  checked(target, entry.position, entry.position + entry.length, (what) => {
+    const part = findPart(block, streamId, what);
+    for (let at = part?.start ?? 0; part !== null && at < part.end; ) {
+      const batch = new RecordBatchView(block, at);
+      if (batch.end > part.end) throw new PicoError("corrupt", `${what}: a batch reaches into another part`, { where: what });
+      if (batch.endOffset > fromOffset) batches.push(batch);
+      at = batch.end;
+    }
+  });
+}
+
+function isNextTo(before: IndexEntry | undefined, entry: IndexEntry): boolean {
+  return before !== undefined && before.position + before.length === entry.position;
+}
