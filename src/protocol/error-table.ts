@@ -2,7 +2,7 @@
  * What each error becomes on the wire: one exhaustive table. Codes that clients see are those of the
  * Pico protocol (2) and are never renamed. `docs/errors.md` explains them.
  */
-import { type ErrorCode, type Facts, PicoError, isPicoError } from "../lib/errors.ts";
+import { type ErrorCode, type Facts, isPicoError, PicoError } from "../lib/errors.ts";
 
 export interface WireError {
   readonly status: number;

@@ -2,8 +2,9 @@
  * The HTTP side that both stream protocols share: one Elysia app with one route for everything, HTTP/1.1
  * and cleartext HTTP/2 on one port. Method, name and body are the handler's; nothing runs before it.
  */
-import { Elysia } from "elysia";
+
 import type { Server } from "bun";
+import { Elysia } from "elysia";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";

@@ -75,7 +75,9 @@ export class LiveReads {
 
   #checkRoom(): void {
     if (this.#reads.size < this.countMax) return;
-    throw new PicoError("unavailable", `${this.countMax} live reads are open, which is the limit; try again later`, { retryAfterSeconds: 5 });
+    throw new PicoError("unavailable", `${this.countMax} live reads are open, which is the limit; try again later`, {
+      retryAfterSeconds: 5,
+    });
   }
 }
 

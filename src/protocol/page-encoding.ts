@@ -2,10 +2,12 @@
  * Pages of records as bytes, in each form that the two protocols answer with. What tailing readers get
  * is encoded once for each page and shared by all of them.
  */
-import type { RecordCursor } from "../engine/record-batch-view.ts";
+
+import type { PageSlice } from "../engine/page-builder.ts";
 import type { StoredRecord } from "../engine/record.ts";
-import { ByteWriter, EMPTY_BYTES, concatBytes, utf8Encoder } from "../lib/bytes.ts";
-import type { PageSlice, ReadPage } from "../streams/stream-service.ts";
+import type { RecordCursor } from "../engine/record-batch-view.ts";
+import { ByteWriter, concatBytes, EMPTY_BYTES, utf8Encoder } from "../lib/bytes.ts";
+import type { ReadPage } from "../streams/stream-service.ts";
 import { encodePicoBinaryHead, encodePicoBinaryRecord } from "./pico-binary-batch.ts";
 import { encodePicoJsonRecord } from "./pico-json-batch.ts";
 

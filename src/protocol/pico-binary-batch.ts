@@ -11,7 +11,7 @@
  */
 import type { NewRecord, RecordHeader, StoredRecord } from "../engine/record.ts";
 import { ByteReader, ByteWriter, decodeUtf8, utf8Encoder } from "../lib/bytes.ts";
-import { PicoError, isPicoError } from "../lib/errors.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
 import { BATCH_RECORDS_MAX, RECORD_HEADERS_MAX } from "../lib/limits.ts";
 
 const VERSION = 1;

@@ -3,9 +3,9 @@
  * names, and who serves that. Decided before the body is read and before the method is looked at (Pico 1.1).
  */
 import type { Route } from "../ownership/router.ts";
-import { type OriginPolicy, type OriginVerdict, judgeOrigin, makeOriginPolicy } from "./origin-policy.ts";
-import type { ProtocolSettings } from "./protocol-context.ts";
 import type { Exchange } from "./exchange.ts";
+import { judgeOrigin, makeOriginPolicy, type OriginPolicy, type OriginVerdict } from "./origin-policy.ts";
+import type { ProtocolSettings } from "./protocol-context.ts";
 
 export function originPolicyOf(settings: ProtocolSettings): OriginPolicy {
   const { pico, durableStreams, admin } = settings.advertisedUrls;

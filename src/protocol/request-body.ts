@@ -3,7 +3,7 @@
  * is read where `Content-Length` says so and while counting where nothing does; cut short, its promise
  * rejects, and nothing of what had arrived is used.
  */
-import { EMPTY_BYTES, concatBytes } from "../lib/bytes.ts";
+import { concatBytes, EMPTY_BYTES } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,0 +1,111 @@
+/** Answers of the Pico protocol: its error form (Pico 2), its CORS lists (Pico 1.6), its state headers. */
+import { PicoError } from "../lib/errors.ts";
+import type { StreamInfo } from "../streams/stream-service.ts";
+import { addCorsHeaders, answer, type Body } from "./answer.ts";
+import { type Refusal, toRefusal } from "./error-table.ts";
+import type { Exchange, Head } from "./exchange.ts";
+import { formatInstant } from "./instant.ts";
+import type { ProtocolLog } from "./protocol-context.ts";
+
+export const PICO_METHODS = "GET, PUT, POST, DELETE, HEAD, OPTIONS";
+
+const ALLOWED_HEADERS =
+  "content-type, authorization, If-None-Match, Last-Event-ID, Pico-Key, Pico-Match-Seq, Pico-Trim-Seq, Pico-TTL, Pico-Expires-At, Pico-Closed, Pico-Producer-Id, Pico-Producer-Epoch, Pico-Producer-Seq";
+const EXPOSED_HEADERS =
+  "Pico-Start-Seq, Pico-Next-Seq, Pico-Timestamp, Pico-Cursor, Pico-Up-To-Date, Pico-Closed, Pico-TTL, Pico-Expires-At, Pico-Producer-Epoch, Pico-Producer-Seq, Pico-Expected-Seq, Pico-Received-Seq, etag, content-type, location, retry-after";
+
+/** Cacheable is only what cannot change: a full page below the tail. */
+export const CACHEABLE = "public, max-age=60, stale-while-revalidate=300";
+export const NO_STORE = "no-store";
+
+export function picoAnswer(exchange: Exchange, status: number, body: Body, head: Head): Response {
+  return answer(exchange, status, body, head, EXPOSED_HEADERS);
+}
+
+export function picoRedirect(exchange: Exchange, location: string): Response {
+  const head: Head = { location, "cache-control": NO_STORE };
+  addCorsHeaders(exchange, head, EXPOSED_HEADERS);
+  return new Response(null, { status: 307, headers: head });
+}
+
+export function picoOptions(exchange: Exchange): Response {
+  const head: Head = {
+    "cache-control": NO_STORE,
+    "access-control-allow-methods": PICO_METHODS,
+    "access-control-allow-headers": ALLOWED_HEADERS,
+    "access-control-expose-headers": EXPOSED_HEADERS,
+  };
+  return picoAnswer(exchange, 204, null, head);
+}
+
+/** Any error as an answer. What is not the client's doing is logged, with its cause. */
+export function picoError(exchange: Exchange, error: unknown, log: ProtocolLog): Response {
+  const refusal = picoRefusal(exchange, error);
+  if (refusal.status === 500) log.error({ err: error, method: exchange.method, path: exchange.rawPath }, "request failed");
+  const head: Head = { "cache-control": NO_STORE, ...factHeaders(refusal) };
+  if (isBodyless(exchange, refusal)) return picoAnswer(exchange, refusal.status, null, head);
+  head["content-type"] = "application/json";
+  const nextSeq = refusal.facts.tail;
+  const isSeqTold = typeof nextSeq === "number" && refusal.errorCode !== "offset_gone";
+  const body = { error: refusal.code, message: refusal.message, ...(isSeqTold ? { next_seq: nextSeq } : {}) };
+  return picoAnswer(exchange, refusal.status, JSON.stringify(body), head);
+}
+
+/** A deleted source of living forks is gone for everybody; for who would create it anew it is in the way. */
+function picoRefusal(exchange: Exchange, error: unknown): Refusal {
+  const refusal = toRefusal(error);
+  return refusal.errorCode === "gone" && exchange.method === "PUT" ? { ...refusal, status: 409 } : refusal;
+}
+
+/** Headers that tell a stream's state; on creates and HEAD. */
+export function stateHeaders(info: StreamInfo): Head {
+  const head: Head = {
+    "content-type": info.settings.contentType,
+    "cache-control": NO_STORE,
+    "pico-start-seq": String(info.startOffset),
+    "pico-next-seq": String(info.nextOffset),
+  };
+  if (info.settings.ttlSeconds !== null) head["pico-ttl"] = String(info.settings.ttlSeconds);
+  if (info.settings.expiresAtMs !== null) head["pico-expires-at"] = formatInstant(info.settings.expiresAtMs);
+  if (info.isClosed) head["pico-closed"] = "true";
+  return head;
+}
+
+/** The 404 of a stream that a reader waits for, or asks about, has no body (Pico 2). */
+function isBodyless(exchange: Exchange, refusal: Refusal): boolean {
+  if (exchange.method === "HEAD") return true;
+  if (refusal.status !== 404) return false;
+  return exchange.method === "DELETE" || refusal.facts.bodyless === true;
+}
+
+/** `not_found` without a body. */
+export function bodylessNotFound(): PicoError {
+  return new PicoError("not_found", "no such stream", { bodyless: true });
+}
+
+function factHeaders({ errorCode, facts, status }: Refusal): Head {
+  const head: Head = {};
+  if (facts.tail !== undefined && errorCode !== "offset_gone") head["pico-next-seq"] = String(facts.tail);
+  switch (errorCode) {
+    case "closed":
+      head["pico-closed"] = "true";
+      break;
+    case "sequence_gap":
+      head["pico-expected-seq"] = String(facts.expected);
+      head["pico-received-seq"] = String(facts.received);
+      break;
+    case "fenced":
+      head["pico-producer-epoch"] = String(facts.producerEpoch);
+      break;
+    case "offset_gone":
+      head["pico-start-seq"] = String(facts.start);
+      break;
+    case "method_not_allowed":
+      head.allow = PICO_METHODS;
+      break;
+    default:
+      break;
+  }
+  if (status === 503) head["retry-after"] = String(facts.retryAfterSeconds ?? 1);
+  return head;
+}
