@@ -37,15 +37,15 @@ export class World {
     return this.scheduler.nowMs;
   }
 
-  /** Puts a failure down and ends the caller; the run ends before its next event. */
-  fail(message: string): never {
+  /** Puts a failure down, for the caller to throw; the run ends before its next event. */
+  failed(message: string): SimulationFailure {
     const failure = new SimulationFailure(`${message} (at ${this.nowMs.toFixed(3)} ms)`);
     this.record(failure);
-    throw failure;
+    return failure;
   }
 
   check(condition: boolean, message: () => string): void {
-    if (!condition) this.fail(message());
+    if (!condition) throw this.failed(message());
   }
 
   /** Puts down an error that escaped from somewhere it should not have. */
