@@ -1,0 +1,243 @@
+import { describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { BlockCache } from "../../src/engine/block-cache.ts";
+import { DataObjectReaders } from "../../src/engine/data-object-readers.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { Recovery } from "../../src/engine/recovery.ts";
+import { Uploader } from "../../src/engine/uploader.ts";
+import { ObjectWal } from "../../src/engine/wal-store-object.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
+import { systemRandom } from "../../src/lib/random.ts";
+import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
+import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
+import { StreamIds } from "../../src/streams/stream-ids.ts";
+import type { AppendRequest, CreateRequest, ReadPage } from "../../src/streams/stream-service.ts";
+import { Streams } from "../../src/streams/streams.ts";
+import { DirectMetadata } from "../support/direct-metadata.ts";
+import { silentLog } from "../support/silent-log.ts";
+
+/** One node over a memory store, without listeners. `crash` leaves the store and the state behind. */
+class TestNode {
+  readonly own = new Set<string>();
+  readonly engine: Engine;
+  readonly streams: Streams;
+  readonly ids: StreamIds;
+  readonly uploader: Uploader;
+  readonly wal: ObjectWal;
+  readonly fatal: unknown[] = [];
+
+  constructor(
+    readonly store = new MemoryObjectStore(systemClock),
+    readonly metadata = new DirectMetadata(systemClock),
+  ) {
+    const clock = systemClock;
+    const random = systemRandom;
+    const log = silentLog;
+    this.wal = new ObjectWal(store, "c");
+    this.uploader = new Uploader({ clusterId: "c", clock, random, log, metadata, store });
+    this.engine = new Engine({
+      clock,
+      random,
+      log,
+      metadata,
+      wal: this.wal,
+      readers: new DataObjectReaders(store, new BlockCache(MIB), "c"),
+      uploader: this.uploader,
+      settings: {
+        clusterId: "c",
+        backlogBytesMax: BACKLOG_BYTES_DEFAULT,
+        segmentBytes: SEGMENT_BYTES_DEFAULT,
+        lingerMs: 0,
+        uploadBytes: 100 * MIB,
+        uploadSegments: 0,
+        uploadIntervalMs: 0,
+        logCacheBytes: 0,
+      },
+      onFatal: (error) => this.fatal.push(error),
+    });
+    this.ids = new StreamIds(metadata);
+    const isOwn = (name: RegistrationName) => this.own.has(formatRegistration(name));
+    this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.ids, isOwn });
+  }
+
+  async start(nodeEpoch: number): Promise<this> {
+    const self = { nodeId: 1, nodeEpoch };
+    this.ids.add(this.metadata.register(self));
+    this.own.add(formatRegistration(self));
+    for (const { name, state } of [...this.metadata.view.registrations()]) {
+      if (state !== "fenced") continue;
+      const { clock, random, log, metadata } = { clock: systemClock, random: systemRandom, log: silentLog, metadata: this.metadata };
+      const { wal, uploader } = this;
+      const signal = new AbortController().signal;
+      await new Recovery({ clock, random, log, metadata, wal, cache: this.engine.cache, uploader, signal }, name).run(self);
+    }
+    await this.engine.start(self);
+    this.streams.start();
+    return this;
+  }
+
+  /** A new life on the same store and state, as after `kill -9`. */
+  async restart(): Promise<TestNode> {
+    this.engine.abandon();
+    this.streams.stop();
+    return new TestNode(this.store, this.metadata).start((this.metadata.registration?.nodeEpoch ?? 0) + 1);
+  }
+
+  create(name: string, changes: Partial<CreateRequest> = {}) {
+    const request = { name, contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, records: [], fork: null };
+    return this.streams.create({ ...request, ...changes });
+  }
+
+  append(name: string, body: string, changes: Partial<AppendRequest> = {}) {
+    const request = { name, close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
+    return this.streams.append({ ...request, records: [record(body)], ...changes });
+  }
+
+  async bodies(name: string, from: number | "start" = "start"): Promise<string[]> {
+    const bodies: string[] = [];
+    let page: ReadPage;
+    let at: number | "start" = from;
+    do {
+      page = await this.streams.read({ name, from: at, recordsMax: 0, bytesMax: 64 * 1024 });
+      for (const { batch, from: first, to } of page.slices) {
+        for (let offset = first; offset < to; offset++) bodies.push(new TextDecoder().decode(batch.record(offset).body ?? undefined));
+      }
+      at = page.next;
+    } while (!page.isUpToDate);
+    return bodies;
+  }
+}
+
+function record(body: string) {
+  return { key: null, headers: [], body: new TextEncoder().encode(body) };
+}
+
+describe("streams over the engine", () => {
+  test("what was appended is read back before the upload, after it, and after a restart", async () => {
+    let node = await new TestNode().start(1);
+    await node.create("/a");
+    await node.create("/b");
+    const expected: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      expected.push(`a${i}`);
+      await node.append("/a", `a${i}`);
+      await node.append("/b", `b${i}`);
+    }
+    expect(await node.bodies("/a")).toEqual(expected);
+    await node.engine.uploadNow();
+    expect(await node.bodies("/a")).toEqual(expected);
+    await node.append("/a", "more");
+    expect(await node.bodies("/a", 15)).toEqual(["a15", "a16", "a17", "a18", "a19", "more"]);
+    node = await node.restart();
+    expect(await node.bodies("/a")).toEqual([...expected, "more"]);
+    expect(await node.append("/a", "again")).toMatchObject({ startOffset: 21, nextOffset: 22 });
+    node = await node.restart();
+    expect(await node.bodies("/a", 20)).toEqual(["more", "again"]);
+    expect(node.fatal).toEqual([]);
+  });
+
+  test("200 parallel appends get the offsets 0 to 199, each once, and are there", async () => {
+    const node = await new TestNode().start(1);
+    await node.create("/a");
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => node.append("/a", String(i)).then((result) => ({ i, at: result.startOffset }))));
+    const bodies = await node.bodies("/a");
+    expect(answers.map(({ at }) => at).sort((left, right) => (left ?? 0) - (right ?? 0))).toEqual(Array.from({ length: 200 }, (_, i) => i));
+    for (const { i, at } of answers) expect(bodies[at ?? -1]).toBe(String(i));
+  });
+
+  test("a producer's retry is a duplicate after a restart, an upload, and both", async () => {
+    let node = await new TestNode().start(1);
+    await node.create("/a");
+    const producer = (seq: bigint) => ({ producer: { producerId: "p", producerEpoch: 1n, seq } });
+    await node.append("/a", "0", producer(0n));
+    node = await node.restart();
+    expect(await node.append("/a", "0", producer(0n))).toMatchObject({ kind: "duplicate", nextOffset: 1, producerSeq: 0n });
+    await node.append("/a", "1", producer(1n));
+    await node.engine.uploadNow();
+    node = await node.restart();
+    expect(await node.append("/a", "1", producer(1n))).toMatchObject({ kind: "duplicate", nextOffset: 2, producerSeq: 1n });
+    expect(await node.bodies("/a")).toEqual(["0", "1"]);
+  });
+
+  test("a stream created closed with records has all of it after a restart, and takes no more", async () => {
+    let node = await new TestNode().start(1);
+    await node.create("/a", { isClosed: true, records: [record("x"), record("y")] });
+    node = await node.restart();
+    expect(await node.bodies("/a")).toEqual(["x", "y"]);
+    expect(await node.streams.head("/a")).toMatchObject({ isClosed: true, nextOffset: 2 });
+    expect(node.append("/a", "z")).rejects.toMatchObject({ code: "closed" });
+  });
+
+  test("trim moves the start at once, keeps numbering, and survives restarts", async () => {
+    let node = await new TestNode().start(1);
+    await node.create("/a");
+    for (const body of ["0", "1", "2"]) await node.append("/a", body);
+    expect(await node.streams.trim("/a", 2n ** 64n - 1n)).toEqual({ startOffset: 3 });
+    await node.engine.uploadNow();
+    node = await node.restart();
+    expect(await node.append("/a", "3")).toMatchObject({ startOffset: 3 });
+    expect(await node.bodies("/a")).toEqual(["3"]);
+    expect((async () => node.streams.read({ name: "/a", from: 2, recordsMax: 0, bytesMax: 1000 }))()).rejects.toMatchObject({ code: "offset_gone" });
+  });
+
+  test("a fork reads its source's records below its offset and its own above, after restarts and the source's delete too", async () => {
+    let node = await new TestNode().start(1);
+    await node.create("/source");
+    for (const body of ["aa", "bb", "cc"]) await node.append("/source", body);
+    await node.create("/fork", { contentType: null, fork: { sourceName: "/source", offset: 1, subOffset: 1 } });
+    await node.append("/source", "dd");
+    await node.append("/fork", "own");
+    expect(await node.bodies("/fork")).toEqual(["aa", "b", "own"]);
+    await node.engine.uploadNow();
+    await node.streams.delete("/source");
+    node = await node.restart();
+    expect(await node.bodies("/fork")).toEqual(["aa", "b", "own"]);
+    expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "gone" });
+    await node.streams.delete("/fork");
+    expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("a wait ends with data, with the close, and with the delete", async () => {
+    const node = await new TestNode().start(1);
+    const { info } = await node.create("/a");
+    const waitAt = (offset: number) => node.streams.wait(info.streamId, offset, 60_000, null);
+    const forData = waitAt(0);
+    await node.append("/a", "x");
+    expect(await forData).toBe("data");
+    const forClose = waitAt(1);
+    await node.append("/a", "", { records: [], close: true });
+    expect(await forClose).toBe("closed");
+    expect(await waitAt(1)).toBe("closed");
+    await node.create("/b").then(async ({ info }) => {
+      const forDelete = node.streams.wait(info.streamId, 0, 60_000, null);
+      await node.streams.delete("/b");
+      expect(await forDelete).toBe("deleted");
+    });
+  });
+
+  test("a deleted name starts at 0 again with none of its former records", async () => {
+    let node = await new TestNode().start(1);
+    for (let life = 0; life < 5; life++) {
+      await node.create("/a");
+      expect(await node.append("/a", `life ${life}`)).toMatchObject({ startOffset: 0 });
+      if (life % 2 === 0) await node.engine.uploadNow();
+      else node = await node.restart();
+      expect(await node.bodies("/a")).toEqual([`life ${life}`]);
+      await node.streams.delete("/a");
+    }
+  });
+
+  test("large records and many streams survive several uploads", async () => {
+    let node = await new TestNode().start(1);
+    const body = randomBytes(200_000).toString("hex");
+    const names = Array.from({ length: 30 }, (_, i) => `/many/${i}`);
+    for (const name of names) await node.create(name);
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(names.map((name) => node.append(name, `${name} ${round} ${round === 1 ? body : ""}`)));
+      await node.engine.uploadNow();
+    }
+    node = await node.restart();
+    for (const name of names) expect(await node.bodies(name)).toEqual([0, 1, 2].map((round) => `${name} ${round} ${round === 1 ? body : ""}`));
+  });
+});
