@@ -2,13 +2,13 @@
  * Folders that survive a power cut. A new directory entry is durable only when the directory that holds
  * it is synced, so making a folder means syncing its parent, and adding a file means syncing its folder.
  */
-import { mkdir, open } from "node:fs/promises";
+import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errnoOf } from "./file-error.ts";
 
 /** Resolves when every entry that the folder has now is on the disk. */
 export async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, "r");
+  const handle = await fs.open(path, "r");
   try {
     await handle.sync();
   } finally {
@@ -22,7 +22,7 @@ export async function syncFolder(path: string): Promise<void> {
  * left alone, which happens only where somebody else made the folder.
  */
 export async function makeFolder(path: string): Promise<void> {
-  const firstMade = await mkdir(path, { recursive: true });
+  const firstMade = await fs.mkdir(path, { recursive: true });
   const parent = dirname(path);
   try {
     await syncFolder(parent);
@@ -54,7 +54,7 @@ export class DurableFolders {
     const parent = slash === -1 ? "" : relative.slice(0, slash);
     await this.ensure(parent);
     try {
-      await mkdir(join(this.#root, relative));
+      await fs.mkdir(join(this.#root, relative));
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
     }
