@@ -12,8 +12,29 @@ export interface MountKind {
 }
 
 const NETWORK = new Set([
-  "nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2", "coda",
-  "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.ceph", "fuse.juicefs", "fuse.gcsfuse", "fuse.goofys",
+  "nfs",
+  "nfs4",
+  "cifs",
+  "smb3",
+  "smbfs",
+  "ncpfs",
+  "afs",
+  "ceph",
+  "glusterfs",
+  "lustre",
+  "beegfs",
+  "gpfs",
+  "ocfs2",
+  "gfs2",
+  "coda",
+  "fuse.sshfs",
+  "fuse.glusterfs",
+  "fuse.s3fs",
+  "fuse.rclone",
+  "fuse.ceph",
+  "fuse.juicefs",
+  "fuse.gcsfuse",
+  "fuse.goofys",
 ]);
 const UNSURE = new Set(["fuse", "fuseblk", "9p", "virtiofs", "vboxsf", "prl_fs"]);
 

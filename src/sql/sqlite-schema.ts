@@ -79,7 +79,9 @@ export function prepareSqliteSchema(database: Database, clusterIdentity: string)
     database.run("INSERT INTO lease (only, term, expires_at_ms) VALUES (1, 0, 0)");
     return clusterIdentity;
   }
-  const schema = database.query<{ version: bigint; cluster_identity: string }, []>("SELECT version, cluster_identity FROM pico_schema").get();
+  const schema = database
+    .query<{ version: bigint; cluster_identity: string }, []>("SELECT version, cluster_identity FROM pico_schema")
+    .get();
   if (schema === null) throw new PicoError("corrupt", "the database has a schema table without its row", { where: "pico_schema" });
   const version = toNumber(schema.version);
   if (version > SQLITE_SCHEMA_VERSION) {

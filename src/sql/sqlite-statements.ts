@@ -13,7 +13,17 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../lib/assert.ts";
 import { HEARTBEAT_LOAD_BYTES_MAX, LOG_PAGE_BYTES } from "../lib/limits.ts";
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
-import type { BatchInsert, BatchOutcome, Heartbeat, Lease, LogPage, LogRow, SnapshotHead, SnapshotRow, SnapshotWrite } from "./sql-store.ts";
+import type {
+  BatchInsert,
+  BatchOutcome,
+  Heartbeat,
+  Lease,
+  LogPage,
+  LogRow,
+  SnapshotHead,
+  SnapshotRow,
+  SnapshotWrite,
+} from "./sql-store.ts";
 import { prepareSqliteSchema } from "./sqlite-schema.ts";
 import { readSnapshotHead, SqliteSnapshotCursor } from "./sqlite-snapshot.ts";
 import { integer, runRead, runWrite, toNumber } from "./sqlite-transaction.ts";
@@ -119,7 +129,9 @@ export class SqliteStatements {
       for (const key of write.deletes) remove.run(key);
       for (const row of write.upserts) upsert.run(row.key, row.value);
       this.#database
-        .query<null, [bigint, string, bigint, string]>("UPDATE snapshot_head SET snapshot_index = ?, row_id = ?, row_count = ?, row_sum = ?")
+        .query<null, [bigint, string, bigint, string]>(
+          "UPDATE snapshot_head SET snapshot_index = ?, row_id = ?, row_count = ?, row_sum = ?",
+        )
         .run(integer(write.head.index), write.head.rowId, integer(write.head.rowCount), write.head.rowSum.toString(16));
       return true;
     });
@@ -155,7 +167,9 @@ export class SqliteStatements {
   releaseLease(holder: RegistrationName): void {
     runWrite(this.#database, "releaseLease", () => {
       this.#database
-        .query<null, [bigint, bigint]>("UPDATE lease SET node_id = NULL, node_epoch = NULL, expires_at_ms = 0 WHERE node_id = ? AND node_epoch = ?")
+        .query<null, [bigint, bigint]>(
+          "UPDATE lease SET node_id = NULL, node_epoch = NULL, expires_at_ms = 0 WHERE node_id = ? AND node_epoch = ?",
+        )
         .run(integer(holder.nodeId), integer(holder.nodeEpoch));
     });
   }

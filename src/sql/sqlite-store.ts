@@ -12,7 +12,17 @@ import type { Clock, Timer } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import { SQL_CALL_TIMEOUT_MS, SQL_CALLS_WAITING_MAX } from "../lib/limits.ts";
 import type { RegistrationName } from "../lib/registration.ts";
-import type { BatchInsert, BatchOutcome, Heartbeat, Lease, LogPage, SnapshotHead, SnapshotRow, SnapshotWrite, SqlStore } from "./sql-store.ts";
+import type {
+  BatchInsert,
+  BatchOutcome,
+  Heartbeat,
+  Lease,
+  LogPage,
+  SnapshotHead,
+  SnapshotRow,
+  SnapshotWrite,
+  SqlStore,
+} from "./sql-store.ts";
 import { SQLITE_MEMORY_PATH } from "./sqlite-database.ts";
 import { isReadOnly, type SqliteAnswer, type SqliteCall, type SqliteRequest } from "./sqlite-message.ts";
 

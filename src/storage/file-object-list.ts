@@ -4,7 +4,7 @@
  * A folder sorts as if its name ended in `/`, for that is how its keys go on: `a-b` and `a.b` come before
  * what is in `a`, `a0` behind it. Folders that cannot hold a key of the page are not read.
  */
-import { readdir, stat } from "node:fs/promises";
+import fs from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, isAbsence } from "./file-error.ts";
 import { isKeySegment } from "./object-key.ts";
@@ -44,8 +44,14 @@ async function* walk(root: string, base: string, prefix: string, after: string |
 
 /** Names in a folder, sorted as keys go on, folders with a `/` behind. None where it does not exist. */
 async function readEntries(root: string, base: string): Promise<readonly string[]> {
-  if (base.split("/").slice(0, -1).some((segment) => !isKeySegment(segment))) return [];
-  const entries = await readdir(join(root, base), { withFileTypes: true }).catch((error: unknown) => {
+  if (
+    base
+      .split("/")
+      .slice(0, -1)
+      .some((segment) => !isKeySegment(segment))
+  )
+    return [];
+  const entries = await fs.readdir(join(root, base), { withFileTypes: true }).catch((error: unknown) => {
     // A missing folder holds nothing; a missing root is a store that went away.
     if (isAbsence(error) && base !== "") return [];
     throw error;
@@ -64,7 +70,7 @@ async function readEntries(root: string, base: string): Promise<readonly string[
 /** A folder may be a link to another disk; objects themselves are plain files always. */
 async function isFolderBehindLink(path: string): Promise<boolean> {
   try {
-    return (await stat(path)).isDirectory();
+    return (await fs.stat(path)).isDirectory();
   } catch (error) {
     if (isAbsence(error) || errnoOf(error) === "ELOOP") return false;
     throw error;
@@ -74,7 +80,7 @@ async function isFolderBehindLink(path: string): Promise<boolean> {
 /** Null where the object was deleted since its folder was read. */
 async function describe(root: string, key: string): Promise<ListedObject | null> {
   try {
-    const stats = await stat(join(root, key));
+    const stats = await fs.stat(join(root, key));
     return { key, sizeBytes: stats.size, modifiedMs: Math.floor(stats.mtimeMs) };
   } catch (error) {
     if (isAbsence(error)) return null;

@@ -95,7 +95,9 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         expect(outcome.atMs).toBeGreaterThanOrEqual(beforeMs);
         expect(outcome.atMs).toBeLessThanOrEqual(afterMs);
         const page = await twin.readLog(0, 10);
-        expect(page.rows.map((row) => ({ ...row, payload: new Uint8Array(row.payload) }))).toEqual([{ index: 1, atMs: outcome.atMs, rowId: insert.rowId, proposer: node2, batch: 0, payload }]);
+        expect(page.rows.map((row) => ({ ...row, payload: new Uint8Array(row.payload) }))).toEqual([
+          { index: 1, atMs: outcome.atMs, rowId: insert.rowId, proposer: node2, batch: 0, payload },
+        ]);
         expect(page.first).toBe(1);
         expect(page.head).toBe(1);
         expect(await twin.rowIdAt(1)).toBe(insert.rowId);
@@ -144,7 +146,8 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         const winners = outcomes.flatMap((outcome, i) => (outcome.inserted ? [i] : []));
         expect(winners).toHaveLength(1);
         const winner = inserts[winners[0] ?? -1];
-        for (const outcome of outcomes) if (!outcome.inserted && outcome.reason === "exists") expect(outcome.rowId).toBe(winner?.rowId ?? "");
+        for (const outcome of outcomes)
+          if (!outcome.inserted && outcome.reason === "exists") expect(outcome.rowId).toBe(winner?.rowId ?? "");
         expect((await store.readLog(0, 10)).rows).toHaveLength(1);
       });
 
@@ -333,7 +336,12 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
 
     describe("snapshot", () => {
       const rowOf = (key: string, ...value: number[]): SnapshotRow => ({ key, value: Uint8Array.from(value) });
-      const headOf = (index: number, rowCount: number, rowSum = 0n) => ({ index, rowId: index === 0 ? "" : "ab".repeat(16), rowCount, rowSum });
+      const headOf = (index: number, rowCount: number, rowSum = 0n) => ({
+        index,
+        rowId: index === 0 ? "" : "ab".repeat(16),
+        rowCount,
+        rowSum,
+      });
       async function readAll(from: SqlStore): Promise<{ head: SnapshotHead; rows: SnapshotRow[] }> {
         const rows: SnapshotRow[] = [];
         const head = await from.readSnapshot((page) => rows.push(...page));
@@ -346,10 +354,20 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
       });
 
       test("rows are inserted, replaced and deleted together with the head", async () => {
-        const first = { expectedIndex: 0, head: headOf(10, 3, 2n ** 64n - 1n), upserts: [rowOf("a", 1), rowOf("b", 2), rowOf("ü/c")], deletes: [] };
+        const first = {
+          expectedIndex: 0,
+          head: headOf(10, 3, 2n ** 64n - 1n),
+          upserts: [rowOf("a", 1), rowOf("b", 2), rowOf("ü/c")],
+          deletes: [],
+        };
         expect(await store.writeSnapshot(first)).toBe(true);
         expect(await readAll(twin)).toEqual({ head: first.head, rows: [rowOf("a", 1), rowOf("b", 2), rowOf("ü/c")] });
-        const second = { expectedIndex: 10, head: headOf(20, 2, 5n), upserts: [rowOf("b", 9, 9), rowOf("d", 4)], deletes: ["a", "ü/c", "never"] };
+        const second = {
+          expectedIndex: 10,
+          head: headOf(20, 2, 5n),
+          upserts: [rowOf("b", 9, 9), rowOf("d", 4)],
+          deletes: ["a", "ü/c", "never"],
+        };
         expect(await twin.writeSnapshot(second)).toBe(true);
         expect(await readAll(store)).toEqual({ head: second.head, rows: [rowOf("b", 9, 9), rowOf("d", 4)] });
       });
@@ -407,7 +425,11 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         await store.writeSnapshot({ expectedIndex: 0, head: headOf(1, 2500), upserts, deletes: [] });
         const calls: Promise<unknown>[] = [];
         await store.readSnapshot(() => {
-          calls.push(store.insertBatch(batchOf(node1, calls.length)), store.heartbeat(beatOf(node1, calls.length + 1)), store.readLog(0, 10));
+          calls.push(
+            store.insertBatch(batchOf(node1, calls.length)),
+            store.heartbeat(beatOf(node1, calls.length + 1)),
+            store.readLog(0, 10),
+          );
         });
         await Promise.all(calls);
         expect((await store.readLog(0, 10)).head).toBeGreaterThan(1);

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { isPicoError } from "../../src/lib/errors.ts";
 import type { BatchInsert } from "../../src/sql/sql-store.ts";
 import { openMemoryDatabase } from "../../src/sql/sqlite-database.ts";

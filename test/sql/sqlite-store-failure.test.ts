@@ -148,6 +148,17 @@ describe("SQLite store in trouble", () => {
     expect((await store.readLog(0, 10)).rows).toHaveLength(1);
   });
 
+  test("processes that make and fill one file together get dense indexes, each once", async () => {
+    const program = join(import.meta.dir, "sqlite-inserting-process.ts");
+    const indexes = await Promise.all(
+      ["1", "2", "3"].map(async (nodeId) => {
+        const child = Bun.spawn([process.execPath, program, path, nodeId, "50"], { stdout: "pipe", stderr: "inherit" });
+        return JSON.parse(await new Response(child.stdout).text()) as number[];
+      }),
+    );
+    expect(indexes.flat().sort((left, right) => left - right)).toEqual(Array.from({ length: 150 }, (_, i) => i + 1));
+  }, 60_000);
+
   test("a full disk refuses inserts whole and answers reads; with space again inserts succeed", async () => {
     const disk = await mountSmallDisk(2048);
     if (typeof disk === "string") return void console.log(`skipped: ${disk}`);

@@ -88,9 +88,7 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
         const large = patternBytes(9 * MIB + 17);
         expect(await store.create("create/large", large)).toBe("created");
         expect(Buffer.compare((await store.read("create/large")) ?? new Uint8Array(0), large)).toBe(0);
-        expect(await store.read("create/large", { start: 5 * MIB - 3, end: 5 * MIB + 70 })).toEqual(
-          large.slice(5 * MIB - 3, 5 * MIB + 70),
-        );
+        expect(await store.read("create/large", { start: 5 * MIB - 3, end: 5 * MIB + 70 })).toEqual(large.slice(5 * MIB - 3, 5 * MIB + 70));
       });
 
       test("a view of a larger buffer is stored without its surroundings", async () => {
@@ -128,7 +126,16 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
         await store.create("range/empty", new Uint8Array(0));
       });
       const cases: readonly [number, number][] = [
-        [0, 1000], [0, 1], [0, 0], [1, 2], [999, 1000], [10, 10], [500, 2000], [999, 5000], [1000, 1001], [5000, 6000],
+        [0, 1000],
+        [0, 1],
+        [0, 0],
+        [1, 2],
+        [999, 1000],
+        [10, 10],
+        [500, 2000],
+        [999, 5000],
+        [1000, 1001],
+        [5000, 6000],
       ];
       test.each(cases)("[%d, %d) is clipped to the object", async (start, end) => {
         expect(await store.read("range/object", { start, end })).toEqual(whole.slice(start, end));
@@ -146,9 +153,13 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
         }
       }, 120_000);
 
-      test.each([1, 7, 1000])("2,500 keys come complete, once and in order with pages of %d", async (pageSize) => {
-        expect(await keysOf(store, "many/", pageSize)).toEqual(many);
-      }, 120_000);
+      test.each([1, 7, 1000])(
+        "2,500 keys come complete, once and in order with pages of %d",
+        async (pageSize) => {
+          expect(await keysOf(store, "many/", pageSize)).toEqual(many);
+        },
+        120_000,
+      );
 
       test("a page that ends with the last key says that it is the last", async () => {
         const page = await store.list("many/0/", { after: null, limit: 358 });
@@ -257,7 +268,7 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
       });
 
       test("a key of 512 bytes is stored", async () => {
-        const key = Array.from({ length: 8 }, () => "k".repeat(63)).join("/") + "k";
+        const key = `${Array.from({ length: 8 }, () => "k".repeat(63)).join("/")}k`;
         expect(key).toHaveLength(512);
         expect(await store.create(key, bytesOf("x"))).toBe("created");
         expect(await keysOf(store, "kkk", 10)).toEqual([key]);
