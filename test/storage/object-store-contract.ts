@@ -49,10 +49,11 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
     beforeAll(async () => {
       fixture = await makeFixture();
       store = fixture.store;
-    });
+    }, 60_000);
+    // Thousands of objects go.
     afterAll(async () => {
       await fixture.dispose();
-    });
+    }, 60_000);
 
     describe("create and read", () => {
       test("an object reads back as created, also by another client", async () => {
