@@ -6,7 +6,7 @@ import { padOffset } from "./etag.ts";
 import type { Exchange, Head } from "./exchange.ts";
 import { formatInstant } from "./instant.ts";
 import { NO_STORE } from "./pico-answer.ts";
-import type { ProtocolLog } from "./protocol-context.ts";
+import type { ProtocolContext } from "./protocol-context.ts";
 
 export const DURABLE_STREAMS_METHODS = "GET, PUT, POST, DELETE, HEAD, OPTIONS";
 
@@ -35,11 +35,11 @@ export function durableStreamsOptions(exchange: Exchange): Response {
 }
 
 /** Any error as an answer. What is not the client's doing is logged, with its cause. */
-export function durableStreamsError(exchange: Exchange, error: unknown, log: ProtocolLog): Response {
+export function durableStreamsError(exchange: Exchange, error: unknown, log: ProtocolContext["log"]): Response {
   const refusal = toRefusal(error);
   // A deleted source of living forks is in the way of who would create it, or another fork of it (4.2).
   const status = refusal.errorCode === "gone" && exchange.method === "PUT" ? 409 : refusal.status;
-  if (status === 500) log.error({ err: error, method: exchange.method, path: exchange.rawPath }, "request failed");
+  if (status === 500) log.error("request failed", { method: exchange.method, path: exchange.rawPath, error });
   const head: Head = { "cache-control": NO_STORE, ...factHeaders(refusal) };
   if (exchange.method === "HEAD") return durableStreamsAnswer(exchange, status, null, head);
   if (status === 503) {
@@ -55,11 +55,11 @@ export function streamHeaders(info: StreamInfo): Head {
   const head: Head = {
     "content-type": info.settings.contentType,
     "cache-control": NO_STORE,
-    "stream-next-offset": padOffset(info.nextOffset),
+    "Stream-Next-Offset": padOffset(info.nextOffset),
   };
-  if (info.settings.ttlSeconds !== null) head["stream-ttl"] = String(info.settings.ttlSeconds);
-  if (info.settings.expiresAtMs !== null) head["stream-expires-at"] = formatInstant(info.settings.expiresAtMs);
-  if (info.isClosed) head["stream-closed"] = "true";
+  if (info.settings.ttlSeconds !== null) head["Stream-TTL"] = String(info.settings.ttlSeconds);
+  if (info.settings.expiresAtMs !== null) head["Stream-Expires-At"] = formatInstant(info.settings.expiresAtMs);
+  if (info.isClosed) head["Stream-Closed"] = "true";
   return head;
 }
 
@@ -67,15 +67,15 @@ function factHeaders({ errorCode, facts, status }: Refusal): Head {
   const head: Head = {};
   switch (errorCode) {
     case "closed":
-      head["stream-closed"] = "true";
-      if (typeof facts.tail === "number") head["stream-next-offset"] = padOffset(facts.tail);
+      head["Stream-Closed"] = "true";
+      if (typeof facts.tail === "number") head["Stream-Next-Offset"] = padOffset(facts.tail);
       break;
     case "sequence_gap":
-      head["producer-expected-seq"] = String(facts.expected);
-      head["producer-received-seq"] = String(facts.received);
+      head["Producer-Expected-Seq"] = String(facts.expected);
+      head["Producer-Received-Seq"] = String(facts.received);
       break;
     case "fenced":
-      head["producer-epoch"] = String(facts.producerEpoch);
+      head["Producer-Epoch"] = String(facts.producerEpoch);
       break;
     case "method_not_allowed":
       head.allow = DURABLE_STREAMS_METHODS;

@@ -69,11 +69,11 @@ function readAppendRequest(headers: HeaderRecord, name: string, body: Uint8Array
 }
 
 function appendAnswer(exchange: Exchange, request: AppendRequest, result: AppendResult): Response {
-  const head: Head = { "cache-control": NO_STORE, "stream-next-offset": padOffset(result.nextOffset) };
-  if (result.isClosed) head["stream-closed"] = "true";
+  const head: Head = { "cache-control": NO_STORE, "Stream-Next-Offset": padOffset(result.nextOffset) };
+  if (result.isClosed) head["Stream-Closed"] = "true";
   if (request.producer === null) return durableStreamsAnswer(exchange, 204, null, head);
-  head["producer-epoch"] = String(request.producer.producerEpoch);
-  head["producer-seq"] = String(result.producerSeq ?? request.producer.seq);
+  head["Producer-Epoch"] = String(request.producer.producerEpoch);
+  head["Producer-Seq"] = String(result.producerSeq ?? request.producer.seq);
   // A producer's data that was taken anew is told from a repeat by its status (5.2.1).
   const isData = result.kind === "appended" && result.startOffset !== null;
   return durableStreamsAnswer(exchange, isData ? 200 : 204, null, head);

@@ -62,7 +62,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
       }
     },
     (error) => {
-      base.log.error({ err: error }, "request failed before it reached the protocol");
+      base.log.error("request failed before it reached the protocol", { error });
       return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });
     },
   );

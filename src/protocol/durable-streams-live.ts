@@ -37,7 +37,7 @@ export async function longPollDurableStream(
   const isAnswer = first.next > first.from || first.isEnd;
   const page = isAnswer ? first : await waitForPage(context, exchange, request, first);
   const head = pageHeaders(page);
-  head["stream-cursor"] = String(cursorFor(DURABLE_STREAMS_CURSOR, context.clock.nowMs(), cursor, context.random));
+  head["Stream-Cursor"] = String(cursorFor(DURABLE_STREAMS_CURSOR, context.clock.nowMs(), cursor, context.random));
   if (page.next === page.from) return durableStreamsAnswer(exchange, 204, null, head);
   return dataAnswer(exchange, page, sharedData.get(page), head);
 }
@@ -73,7 +73,7 @@ export async function followDurableStream(
     return encodeEvents(page, lastCursor);
   });
   const head: Head = { "content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no" };
-  if (isBase64(first)) head["stream-sse-data-encoding"] = "base64";
+  if (isBase64(first)) head["Stream-SSE-Data-Encoding"] = "base64";
   const resume = suspendIdleTimer(exchange.request, exchange.server);
   const body = liveReads.stream(source, { clock, durationMs: settings.sseSeconds * 1000, onEnd: resume });
   return durableStreamsAnswer(exchange, 200, body, head);

@@ -45,9 +45,9 @@ export function readDurableStream(context: DurableStreamsContext, exchange: Exch
 
 /** Headers of every page, live or not. */
 export function pageHeaders(page: ReadPage): Head {
-  const head: Head = { "stream-next-offset": padOffset(page.next), "cache-control": NO_STORE };
-  if (page.isUpToDate) head["stream-up-to-date"] = "true";
-  if (page.isEnd) head["stream-closed"] = "true";
+  const head: Head = { "Stream-Next-Offset": padOffset(page.next), "cache-control": NO_STORE };
+  if (page.isUpToDate) head["Stream-Up-To-Date"] = "true";
+  if (page.isEnd) head["Stream-Closed"] = "true";
   return head;
 }
 

@@ -5,7 +5,7 @@ import { addCorsHeaders, answer, type Body } from "./answer.ts";
 import { type Refusal, toRefusal } from "./error-table.ts";
 import type { Exchange, Head } from "./exchange.ts";
 import { formatInstant } from "./instant.ts";
-import type { ProtocolLog } from "./protocol-context.ts";
+import type { ProtocolContext } from "./protocol-context.ts";
 
 export const PICO_METHODS = "GET, PUT, POST, DELETE, HEAD, OPTIONS";
 
@@ -39,9 +39,9 @@ export function picoOptions(exchange: Exchange): Response {
 }
 
 /** Any error as an answer. What is not the client's doing is logged, with its cause. */
-export function picoError(exchange: Exchange, error: unknown, log: ProtocolLog): Response {
+export function picoError(exchange: Exchange, error: unknown, log: ProtocolContext["log"]): Response {
   const refusal = picoRefusal(exchange, error);
-  if (refusal.status === 500) log.error({ err: error, method: exchange.method, path: exchange.rawPath }, "request failed");
+  if (refusal.status === 500) log.error("request failed", { method: exchange.method, path: exchange.rawPath, error });
   const head: Head = { "cache-control": NO_STORE, ...factHeaders(refusal) };
   if (isBodyless(exchange, refusal)) return picoAnswer(exchange, refusal.status, null, head);
   head["content-type"] = "application/json";
@@ -62,12 +62,12 @@ export function stateHeaders(info: StreamInfo): Head {
   const head: Head = {
     "content-type": info.settings.contentType,
     "cache-control": NO_STORE,
-    "pico-start-seq": String(info.startOffset),
-    "pico-next-seq": String(info.nextOffset),
+    "Pico-Start-Seq": String(info.startOffset),
+    "Pico-Next-Seq": String(info.nextOffset),
   };
-  if (info.settings.ttlSeconds !== null) head["pico-ttl"] = String(info.settings.ttlSeconds);
-  if (info.settings.expiresAtMs !== null) head["pico-expires-at"] = formatInstant(info.settings.expiresAtMs);
-  if (info.isClosed) head["pico-closed"] = "true";
+  if (info.settings.ttlSeconds !== null) head["Pico-TTL"] = String(info.settings.ttlSeconds);
+  if (info.settings.expiresAtMs !== null) head["Pico-Expires-At"] = formatInstant(info.settings.expiresAtMs);
+  if (info.isClosed) head["Pico-Closed"] = "true";
   return head;
 }
 
@@ -85,20 +85,20 @@ export function bodylessNotFound(): PicoError {
 
 function factHeaders({ errorCode, facts, status }: Refusal): Head {
   const head: Head = {};
-  if (facts.tail !== undefined && errorCode !== "offset_gone") head["pico-next-seq"] = String(facts.tail);
+  if (facts.tail !== undefined && errorCode !== "offset_gone") head["Pico-Next-Seq"] = String(facts.tail);
   switch (errorCode) {
     case "closed":
-      head["pico-closed"] = "true";
+      head["Pico-Closed"] = "true";
       break;
     case "sequence_gap":
-      head["pico-expected-seq"] = String(facts.expected);
-      head["pico-received-seq"] = String(facts.received);
+      head["Pico-Expected-Seq"] = String(facts.expected);
+      head["Pico-Received-Seq"] = String(facts.received);
       break;
     case "fenced":
-      head["pico-producer-epoch"] = String(facts.producerEpoch);
+      head["Pico-Producer-Epoch"] = String(facts.producerEpoch);
       break;
     case "offset_gone":
-      head["pico-start-seq"] = String(facts.start);
+      head["Pico-Start-Seq"] = String(facts.start);
       break;
     case "method_not_allowed":
       head.allow = PICO_METHODS;

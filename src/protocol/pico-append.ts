@@ -67,14 +67,14 @@ function readAppendRequest(headers: HeaderRecord, name: string, body: Uint8Array
 }
 
 function appendAnswer(exchange: Exchange, request: AppendRequest, result: AppendResult): Response {
-  const head: Head = { "cache-control": NO_STORE, "pico-next-seq": String(result.nextOffset) };
-  if (result.startOffset !== null) head["pico-start-seq"] = String(result.startOffset);
-  if (result.timestampMs !== null && result.startOffset !== null) head["pico-timestamp"] = String(result.timestampMs);
+  const head: Head = { "cache-control": NO_STORE, "Pico-Next-Seq": String(result.nextOffset) };
+  if (result.startOffset !== null) head["Pico-Start-Seq"] = String(result.startOffset);
+  if (result.timestampMs !== null && result.startOffset !== null) head["Pico-Timestamp"] = String(result.timestampMs);
   if (request.producer !== null) {
-    head["pico-producer-epoch"] = String(request.producer.producerEpoch);
-    head["pico-producer-seq"] = String(result.producerSeq ?? request.producer.seq);
+    head["Pico-Producer-Epoch"] = String(request.producer.producerEpoch);
+    head["Pico-Producer-Seq"] = String(result.producerSeq ?? request.producer.seq);
   }
-  if (result.isClosed) head["pico-closed"] = "true";
+  if (result.isClosed) head["Pico-Closed"] = "true";
   return picoAnswer(exchange, 200, null, head);
 }
 
@@ -82,5 +82,5 @@ function trim(context: PicoContext, exchange: Exchange, name: string, offset: bi
   if (body.length > 0) throw new PicoError("bad_request", "body must be empty with Pico-Trim-Seq", { what: "body" });
   return context.service
     .trim(name, offset)
-    .then(({ startOffset }) => picoAnswer(exchange, 200, null, { "cache-control": NO_STORE, "pico-start-seq": String(startOffset) }));
+    .then(({ startOffset }) => picoAnswer(exchange, 200, null, { "cache-control": NO_STORE, "Pico-Start-Seq": String(startOffset) }));
 }

@@ -100,9 +100,8 @@ function writeRecord(out: ByteWriter, record: NewRecord): void {
 }
 
 function writeNullable(out: ByteWriter, bytes: Uint8Array | null): void {
-  if (bytes === null) return out.i32(-1);
-  out.i32(bytes.length);
-  out.bytes(bytes);
+  out.i32(bytes?.length ?? -1);
+  if (bytes !== null) out.bytes(bytes);
 }
 
 function refusal(message: string): PicoError {

@@ -54,7 +54,7 @@ export function createPicoListener(base: ProtocolContext): HttpListener {
       }
     },
     (error) => {
-      base.log.error({ err: error }, "request failed before it reached the protocol");
+      base.log.error("request failed before it reached the protocol", { error });
       return Response.json({ error: "internal", message: "the server failed; its log has the cause" }, { status: 500 });
     },
   );

@@ -51,7 +51,7 @@ async function readAgain(service: StreamService, empty: ReadPage, read: PicoRead
 function livePageAnswer(context: PicoContext, exchange: Exchange, read: PicoRead, page: ReadPage): Response {
   const head = pageHeaders(page.next, page.isUpToDate, page.isEnd);
   head["cache-control"] = NO_STORE;
-  head["pico-cursor"] = String(cursorFor(PICO_CURSOR, context.clock.nowMs(), read.cursor, context.random));
+  head["Pico-Cursor"] = String(cursorFor(PICO_CURSOR, context.clock.nowMs(), read.cursor, context.random));
   if (page.next === page.from) return picoAnswer(exchange, 204, null, head);
   const { body, contentType } = encodePage(page, read.format);
   head["content-type"] = contentType;

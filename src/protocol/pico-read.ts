@@ -50,9 +50,9 @@ export function pageRequest(name: string, read: PicoRead): ReadRequest {
 
 /** Headers of every page, live or not. */
 export function pageHeaders(next: number, isUpToDate: boolean, isEnd: boolean): Head {
-  const head: Head = { "pico-next-seq": String(next) };
-  if (isUpToDate) head["pico-up-to-date"] = "true";
-  if (isEnd) head["pico-closed"] = "true";
+  const head: Head = { "Pico-Next-Seq": String(next) };
+  if (isUpToDate) head["Pico-Up-To-Date"] = "true";
+  if (isEnd) head["Pico-Closed"] = "true";
   return head;
 }
 

@@ -1,13 +1,9 @@
 /** What a protocol listener is made of. */
 import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import type { Router } from "../ownership/router.ts";
 import type { StreamService } from "../streams/stream-service.ts";
-
-/** As much of a logger as the listeners need; pino's order of arguments. */
-export interface ProtocolLog {
-  error(fields: Readonly<Record<string, unknown>>, message: string): void;
-}
 
 export interface ProtocolSettings {
   /** Long polls without data are answered after this. @default 25 */
@@ -35,7 +31,7 @@ export interface ProtocolContext {
   readonly router: Router;
   readonly clock: Clock;
   readonly random: Random;
-  readonly log: ProtocolLog;
+  readonly log: Pick<Logger, "error">;
   readonly settings: ProtocolSettings;
   /** Aborts when the node begins to stop: live reads end cleanly. */
   readonly stopping: AbortSignal;
