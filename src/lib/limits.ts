@@ -112,6 +112,8 @@ export const CATCH_UP_WAIT_MS = 5000;
 /** Back-off of a batch whose insert failed or whose answer was lost. */
 export const PROPOSAL_RETRY_MIN_MS = 50;
 export const PROPOSAL_RETRY_MAX_MS = 2000;
+/** A batch whose outcome is not known after this long is overdue: the database is slow or away. */
+export const PROPOSAL_OVERDUE_MS = 1000;
 /** Inserts of a batch that SQL refused for certain, before its proposals answer `unavailable`. */
 export const PROPOSAL_TRIES_MAX = 3;
 /** A node whose heartbeat counter stood still this long does not hold back truncation. */
@@ -156,6 +158,12 @@ export const OBJECT_DELETE_KEYS_MAX = 1000;
 export const FILE_CALL_TIMEOUT_MS = 60_000;
 /** Temporary files of the file store older than this belong to nobody who still writes. */
 export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
+
+/** Deadlines stored by one command before a graceful end. */
+export const DEADLINES_PER_COMMAND_MAX = 10_000;
+/** Between two tries of a start that cannot write. */
+export const START_RETRY_MS_MIN = 100;
+export const START_RETRY_MS_MAX = 2_000;
 
 // Edges.
 export const LONG_POLL_SECONDS_DEFAULT = 25;

@@ -1,4 +1,4 @@
-/** Skeleton: the surface of the metadata log that other folders build on. */
+/** The surface of the metadata log that other folders build on; `metadata-log.ts` implements it. */
 import type { RegistrationName } from "../lib/registration.ts";
 import type { Command, Outcome } from "./command.ts";
 import type { View } from "./view.ts";
@@ -6,9 +6,11 @@ import type { View } from "./view.ts";
 /** A command on its way. */
 export interface Proposal {
   /**
-   * What this node's apply made of it. Rejects only with `unavailable` (withdrawn, or never sent because
-   * the queue is full or the log stopped) and `fenced_node`. A lost answer is settled by repeating the
-   * insert, for as long as it takes; it never rejects for that.
+   * What this node's apply made of it. Rejects with `unavailable` or `fenced_node` where it has certainly
+   * not taken effect and never will: withdrawn, refused by the database, never sent because the queue is
+   * full or the log stopped, or this registration is fenced. A lost answer is settled by repeating the
+   * insert, for as long as it takes; it never rejects for that. Only a node that stops meanwhile rejects
+   * with `unknown_outcome`.
    */
   readonly outcome: Promise<Outcome>;
   /** True once the batch that holds it has been handed to SQL: from then on the outcome is open. */

@@ -45,7 +45,7 @@ test("a register of a program older than the log's command version is refused", 
 test("a register in another's name is refused", () => {
   const f = new StateFixture();
   f.register(nodeName(1));
-  expect(verdict(f.run(nodeName(1), registerCommand(nodeName(2))))).toBe("proposer_dead");
+  expect(f.batch(nodeName(1), [registerCommand(nodeName(2))], 1).map(verdict)).toEqual(["proposer_dead"]);
 });
 
 test("every command of an unknown, fenced or ended proposer is refused and changes nothing", () => {
