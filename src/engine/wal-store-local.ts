@@ -4,8 +4,8 @@
  * replays what another left.
  *
  * Two *lanes* each write one frame at a time into a file of their own and sync it, so a lane's file holds
- * acknowledged frames, then at most one that is not. A lane that is full takes a spare file, prepared in the
- * background once half of the lane's is used. Files whose segments are all trimmed become spares again.
+ * acknowledged frames, then at most one that is not. A lane whose file is full takes the next of the pool,
+ * which is prepared once half of the lane's is used. A segment larger than a file gets one of its own.
  *
  * Invariants:
  * - Opening the directory and reading another life's segments changes no byte (FAULTS W1). What is read is
@@ -22,17 +22,9 @@ import { SEGMENTS_IN_FLIGHT_LOCAL, WAL_FILE_BYTES, WAL_FIRST_FILE_BYTES } from "
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
-import {
-  encodeFileHeader,
-  encodeFrameHeader,
-  FRAME_HEADER_BYTES,
-  type FramePlace,
-  formatWalFileName,
-  frameBytes,
-  parseWalFileName,
-  scanWalFile,
-  WAL_PAGE_BYTES,
-} from "./wal-file.ts";
+import { encodeFrameHeader, FRAME_HEADER_BYTES, formatWalFileName, frameBytes, WAL_PAGE_BYTES } from "./wal-file.ts";
+import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
+import { holdsNumber, numbersOf, readWalLife, type WalLife } from "./wal-life.ts";
 import { isTombstone } from "./wal-segment.ts";
 import type { WalStore } from "./wal-store.ts";
 
@@ -45,31 +37,19 @@ export interface LocalDiskWalOptions {
   readonly fileBytes?: number;
 }
 
-/** A file of frames. */
-interface FrameFile {
-  readonly file: LocalFile;
-  salt: bigint;
-  /** Where the next frame goes; at the end where none may be added. */
-  position: number;
-  places: Map<number, FramePlace>;
-  /** Highest number in it; 0 without frames. */
-  lastNumber: number;
-}
-
-/** What the directory holds of one registration. */
-interface Life {
-  readonly registration: RegistrationName;
-  files: FrameFile[];
-  readonly tombstones: Set<number>;
-}
-
 /** The file is null until there is room for one. */
 interface Lane {
   file: FrameFile | null;
   isBusy: boolean;
 }
 
-const NO_BYTES = new Uint8Array(WAL_PAGE_BYTES);
+/** The life that writes. */
+interface OwnLife {
+  readonly life: WalLife;
+  readonly pool: WalFilePool;
+}
+
+const PADDING = new Uint8Array(WAL_PAGE_BYTES);
 
 export class LocalDiskWal implements WalStore {
   readonly kind = "local";
@@ -79,23 +59,15 @@ export class LocalDiskWal implements WalStore {
   readonly #random: Random;
   readonly #firstFileBytes: number;
   readonly #fileBytes: number;
-  readonly #lives = new Map<string, Promise<Life>>();
-  /** The life that writes; null before `begin`. */
-  #own: Life | null = null;
+  /** By registration, once asked for. */
+  readonly #lives = new Map<string, Promise<WalLife>>();
+  #own: OwnLife | null = null;
   /** Numbers of the own life up to this one are taken, whether their bytes are still there or not. */
   #trimmedTo = 0;
+  /** Creates of the own life that have not ended. */
   readonly #underWay = new Map<number, Promise<"created" | "exists">>();
   readonly #lanes: readonly Lane[] = Array.from({ length: SEGMENTS_IN_FLIGHT_LOCAL }, () => ({ file: null, isBusy: false }));
   readonly #laneWaiters: ((lane: Lane) => void)[] = [];
-  /** Ready for use: of full size, header synced. */
-  #spares: FrameFile[] = [];
-  /** All trimmed, of full size, header not yet replaced. */
-  #retired: FrameFile[] = [];
-  /** The spare being prepared. */
-  #preparing: Promise<void> | null = null;
-  /** Files that could not be prepared and not be removed; removed before the next attempt. */
-  readonly #leftovers = new Set<string>();
-  #nextFileNumber = 1;
   readonly #frameHeader = new Uint8Array(FRAME_HEADER_BYTES);
   #failure: PicoError | null = null;
   #isClosed = false;
@@ -120,36 +92,28 @@ export class LocalDiskWal implements WalStore {
   /** May be called again after `storage_full`. */
   async begin(registration: RegistrationName): Promise<void> {
     this.#assertAlive();
-    if (this.#own === null) {
-      const life = await this.#life(registration);
-      if (life.files.length > 0 || life.tombstones.size > 0) {
-        throw new PicoError(
-          "storage_failed",
-          `${this.#directory.path} holds a WAL of ${formatRegistration(registration)} already; an epoch is never used again`,
-          { path: this.#directory.path },
-        );
-      }
-      this.#own = life;
-    }
-    assert(sameRegistration(this.#own.registration, registration), "a WAL store serves one life");
-    await Promise.all(
+    this.#own ??= await this.#beginLife(registration);
+    const { life, pool } = this.#own;
+    assert(sameRegistration(life.registration, registration), "a WAL store serves one life");
+    const made = await Promise.allSettled(
       this.#lanes.map(async (lane) => {
-        if (lane.file === null) lane.file = await this.#prepare(this.#firstFileBytes);
+        lane.file ??= await pool.make(this.#firstFileBytes);
       }),
     );
+    for (const outcome of made) if (outcome.status === "rejected") throw outcome.reason;
   }
 
   async create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
     this.#assertAlive();
     if (isTombstone(bytes)) return this.#createTombstone(registration, number, bytes);
     const own = this.#own;
-    assert(own !== null && sameRegistration(own.registration, registration), "only the life that has begun writes segments");
+    assert(own !== null && sameRegistration(own.life.registration, registration), "only the life that has begun writes segments");
     const underWay = this.#underWay.get(number);
     if (underWay !== undefined) {
       await underWay;
       return "exists";
     }
-    if (this.#isTaken(own, number)) return "exists";
+    if (number <= this.#trimmedTo || holdsNumber(own.life, number)) return "exists";
     const running = this.#createSegment(own, number, bytes);
     this.#underWay.set(number, running);
     try {
@@ -160,10 +124,8 @@ export class LocalDiskWal implements WalStore {
   }
 
   async list(registration: RegistrationName, above: number): Promise<readonly number[]> {
-    const life = await this.#life(registration);
-    const numbers = new Set(life.tombstones);
-    for (const { places } of life.files) for (const number of places.keys()) numbers.add(number);
-    return [...numbers].filter((number) => number > above).sort((left, right) => left - right);
+    const numbers = numbersOf(await this.#life(registration));
+    return numbers.filter((number) => number > above);
   }
 
   async read(registration: RegistrationName, number: number): Promise<Uint8Array | null> {
@@ -184,17 +146,13 @@ export class LocalDiskWal implements WalStore {
   async trim(registration: RegistrationName, upTo: number): Promise<readonly { readonly number: number; readonly reason: string }[]> {
     this.#assertAlive();
     const life = await this.#life(registration);
+    const pool = life === this.#own?.life ? this.#own.pool : null;
+    if (pool !== null) this.#trimmedTo = Math.max(this.#trimmedTo, upTo);
     const refused: { number: number; reason: string }[] = [];
-    const isOwn = life === this.#own;
-    if (isOwn) this.#trimmedTo = Math.max(this.#trimmedTo, upTo);
-    for (const file of [...life.files]) {
-      if (file.lastNumber > upTo || (isOwn && this.#isInUse(file))) continue;
+    for (const file of life.files.filter(({ lastNumber }) => lastNumber <= upTo)) {
+      if (pool !== null && this.#isInUse(file)) continue;
       life.files = life.files.filter((other) => other !== file);
-      const keepsIt = isOwn && file.file.sizeBytes === this.#fileBytes && this.#spares.length + this.#retired.length < this.#lanes.length;
-      if (keepsIt) {
-        this.#retired.push(file);
-        continue;
-      }
+      if (pool?.retire(file.file)) continue;
       try {
         await this.#directory.remove(file.file.name);
       } catch (error) {
@@ -212,11 +170,11 @@ export class LocalDiskWal implements WalStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay.values());
-    await this.#preparing;
     const lives = await Promise.allSettled(this.#lives.values());
-    const files = [...this.#spares, ...this.#retired, ...this.#lanes.flatMap((lane) => lane.file ?? [])];
+    const files = this.#lanes.flatMap((lane) => lane.file ?? []);
     for (const life of lives) if (life.status === "fulfilled") files.push(...life.value.files);
     try {
+      await this.#own?.pool.close();
       for (const { file } of new Set(files)) await file.close();
     } finally {
       await this.#directory.unlock();
@@ -229,7 +187,7 @@ export class LocalDiskWal implements WalStore {
   }
 
   /** Ends the store: `error` came from a write or sync, and nothing is known about what it left. */
-  #die(error: unknown): PicoError {
+  readonly #die = (error: unknown): PicoError => {
     this.#failure ??= new PicoError(
       "durability",
       `the WAL at ${this.#directory.path} could not be made durable: ${messageOf(error)}; restart the node to recover what is on the disk`,
@@ -237,31 +195,54 @@ export class LocalDiskWal implements WalStore {
       error,
     );
     return this.#failure;
+  };
+
+  async #beginLife(registration: RegistrationName): Promise<OwnLife> {
+    const life = await this.#life(registration);
+    if (life.files.length > 0 || life.tombstones.size > 0) {
+      throw new PicoError(
+        "storage_failed",
+        `${this.#directory.path} holds a WAL of ${formatRegistration(registration)} already; an epoch is never used again`,
+        { path: this.#directory.path },
+      );
+    }
+    const pool = new WalFilePool({
+      directory: this.#directory,
+      random: this.#random,
+      registration,
+      fileBytes: this.#fileBytes,
+      sparesMax: this.#lanes.length,
+      fail: this.#die,
+    });
+    return { life, pool };
   }
 
-  #isTaken(life: Life, number: number): boolean {
-    if (life === this.#own && number <= this.#trimmedTo) return true;
-    return life.tombstones.has(number) || life.files.some(({ places }) => places.has(number));
+  /** What the directory holds of a registration; read once. A failed reading is tried again by the next caller. */
+  #life(registration: RegistrationName): Promise<WalLife> {
+    const key = formatRegistration(registration);
+    const known = this.#lives.get(key);
+    if (known !== undefined) return known;
+    const reading = readWalLife(this.#directory, registration);
+    this.#lives.set(key, reading);
+    reading.catch(() => this.#lives.delete(key));
+    return reading;
   }
 
-  #isInUse(file: FrameFile): boolean {
-    return this.#lanes.some((lane) => lane.file === file) || [...this.#underWay.keys()].some((number) => number <= file.lastNumber);
-  }
-
-  async #createSegment(own: Life, number: number, bytes: Uint8Array): Promise<"created"> {
+  async #createSegment(own: OwnLife, number: number, bytes: Uint8Array): Promise<"created"> {
     const lane = await this.#takeLane();
     try {
       const size = frameBytes(bytes.length);
       const target = await this.#makeRoom(own, lane, size);
+      // From here to the write nothing is awaited: the position is this frame's alone.
       if (this.#failure !== null) throw this.#failure;
-      const position = target.position;
+      const { position } = target;
       target.position += size;
       target.lastNumber = Math.max(target.lastNumber, number);
       try {
-        encodeFrameHeader(this.#frameHeader, own.registration, number, bytes.length, target.salt);
-        const padding = NO_BYTES.subarray(0, size - FRAME_HEADER_BYTES - bytes.length);
+        encodeFrameHeader(this.#frameHeader, own.life.registration, number, bytes.length, target.salt);
+        const padding = PADDING.subarray(0, size - FRAME_HEADER_BYTES - bytes.length);
         target.file.write([this.#frameHeader, bytes, padding], position);
-        this.#prepareSpares();
+        if (!this.#isClosed) own.pool.prepareAhead(this.#lanes.filter(isHalfUsed).length);
         await target.file.sync();
       } catch (error) {
         throw this.#die(error);
@@ -274,8 +255,8 @@ export class LocalDiskWal implements WalStore {
     }
   }
 
+  /** A free lane, of two the one whose file has more room; else the next that becomes free. */
   #takeLane(): Promise<Lane> | Lane {
-    // The emptier file first, so that a lone writer does not fill one file while the other idles.
     let best: Lane | null = null;
     for (const lane of this.#lanes) {
       if (!lane.isBusy && (best === null || (lane.file?.position ?? 0) < (best.file?.position ?? 0))) best = lane;
@@ -292,134 +273,46 @@ export class LocalDiskWal implements WalStore {
   }
 
   /** The file that takes a frame of `size` bytes: the lane's own, its next, or one of fitting size. */
-  async #makeRoom(own: Life, lane: Lane, size: number): Promise<FrameFile> {
-    if (lane.file !== null && lane.file.position + size <= lane.file.file.sizeBytes) return this.#adopt(own, lane.file);
-    if (WAL_PAGE_BYTES + size > this.#fileBytes) return this.#adopt(own, await this.#prepare(WAL_PAGE_BYTES + size));
-    if (this.#spares.length === 0 && this.#preparing !== null) await this.#preparing;
-    lane.file = this.#spares.pop() ?? (await this.#prepare(this.#fileBytes));
-    return this.#adopt(own, lane.file);
-  }
-
-  #adopt(own: Life, file: FrameFile): FrameFile {
-    if (!own.files.includes(file)) own.files.push(file);
+  async #makeRoom({ life, pool }: OwnLife, lane: Lane, size: number): Promise<FrameFile> {
+    let file = lane.file;
+    if (file === null || file.position + size > file.file.sizeBytes) {
+      const isOversized = WAL_PAGE_BYTES + size > this.#fileBytes;
+      file = isOversized ? await pool.make(WAL_PAGE_BYTES + size) : await pool.next();
+      if (!isOversized) lane.file = file;
+    }
+    if (!life.files.includes(file)) life.files.push(file);
     return file;
   }
 
-  /** Starts on a spare where a lane has used half of its file and no spare waits for it. */
-  #prepareSpares(): void {
-    if (this.#preparing !== null || this.#failure !== null || this.#isClosed) return;
-    const halfUsed = this.#lanes.filter(({ file }) => file !== null && file.position * 2 > file.file.sizeBytes).length;
-    if (this.#spares.length >= halfUsed) return;
-    this.#preparing = this.#prepare(this.#fileBytes).then(
-      (spare) => {
-        this.#spares.push(spare);
-        this.#preparing = null;
-      },
-      () => {
-        // Whoever needs the file prepares it again and gets the error; anything but a lack of room ended the store.
-        this.#preparing = null;
-      },
-    );
-  }
-
-  /** A file of `sizeBytes`, its header synced. Throws `storage_full`; any other failure ends the store. */
-  async #prepare(sizeBytes: number): Promise<FrameFile> {
-    const own = this.#own;
-    assert(own !== null, "files are prepared for the life that has begun");
-    const retired = sizeBytes === this.#fileBytes ? this.#retired.pop() : undefined;
-    const name =
-      retired?.file.name ?? formatWalFileName({ kind: "frames", registration: own.registration, fileNumber: this.#nextFileNumber++ });
-    let file = retired?.file;
-    try {
-      await this.#removeLeftovers();
-      file ??= await this.#directory.create(name, sizeBytes);
-      const salt = new DataView(this.#random.bytes(8).buffer).getBigUint64(0);
-      file.write([encodeFileHeader(own.registration, sizeBytes, salt)], 0);
-      await file.sync();
-      return { file, salt, position: WAL_PAGE_BYTES, places: new Map(), lastNumber: 0 };
-    } catch (error) {
-      if (!isPicoError(error, "storage_full")) throw this.#die(error);
-      await file?.close();
-      this.#leftovers.add(name);
-      await this.#removeLeftovers();
-      throw error;
-    }
-  }
-
-  /** What cannot be removed now is removed before the next file is made. */
-  async #removeLeftovers(): Promise<void> {
-    for (const name of [...this.#leftovers]) {
-      try {
-        await this.#directory.remove(name);
-        this.#leftovers.delete(name);
-      } catch (error) {
-        if (!isPicoError(error)) throw error;
-      }
-    }
+  #isInUse(file: FrameFile): boolean {
+    return this.#lanes.some((lane) => lane.file === file) || this.#underWay.has(file.lastNumber);
   }
 
   async #createTombstone(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
     const life = await this.#life(registration);
-    if (this.#isTaken(life, number) || (life === this.#own && this.#underWay.has(number))) return "exists";
+    const isOwn = life === this.#own?.life;
+    if (holdsNumber(life, number) || (isOwn && (number <= this.#trimmedTo || this.#underWay.has(number)))) return "exists";
     const name = formatWalFileName({ kind: "tombstone", registration, number });
+    let file: LocalFile | undefined;
     try {
-      const file = await this.#directory.create(name, bytes.length);
+      file = await this.#directory.create(name, bytes.length);
       file.write([bytes], 0);
       await file.sync();
-      await file.close();
     } catch (error) {
       if (!isPicoError(error, "storage_full")) throw this.#die(error);
+      // The number must not stay taken by a file that says nothing.
       await this.#directory.remove(name).catch((failure: unknown) => {
         throw this.#die(failure);
       });
       throw error;
+    } finally {
+      await closeQuietly(file);
     }
     life.tombstones.add(number);
     return "created";
   }
+}
 
-  /** What the directory holds of a registration; read once. A failed reading is tried again by the next caller. */
-  #life(registration: RegistrationName): Promise<Life> {
-    if (this.#own !== null && sameRegistration(this.#own.registration, registration)) return Promise.resolve(this.#own);
-    const key = formatRegistration(registration);
-    const known = this.#lives.get(key);
-    if (known !== undefined) return known;
-    const reading = this.#readLife(registration);
-    this.#lives.set(key, reading);
-    reading.catch(() => this.#lives.delete(key));
-    return reading;
-  }
-
-  async #readLife(registration: RegistrationName): Promise<Life> {
-    const life: Life = { registration, files: [], tombstones: new Set() };
-    try {
-      for (const text of await this.#directory.list()) {
-        const name = parseWalFileName(text);
-        if (name === null || !sameRegistration(name.registration, registration)) continue;
-        if (name.kind === "tombstone") life.tombstones.add(name.number);
-        else life.files.push(await this.#readFile(text, registration));
-      }
-    } catch (error) {
-      for (const { file } of life.files) await file.close();
-      throw error;
-    }
-    return life;
-  }
-
-  async #readFile(name: string, registration: RegistrationName): Promise<FrameFile> {
-    const file = await this.#directory.open(name);
-    try {
-      await file.sync();
-      const places = new Map<number, FramePlace>();
-      let lastNumber = 0;
-      for (const place of await scanWalFile(file, `${this.#directory.path}/${name}`, registration)) {
-        places.set(place.number, place);
-        lastNumber = Math.max(lastNumber, place.number);
-      }
-      return { file, salt: 0n, position: file.sizeBytes, places, lastNumber };
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-  }
+function isHalfUsed({ file }: Lane): boolean {
+  return file !== null && file.position * 2 > file.file.sizeBytes;
 }

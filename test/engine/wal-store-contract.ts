@@ -17,11 +17,19 @@ const OTHER_NODE = { nodeId: -7, nodeEpoch: OWNER.nodeEpoch };
 export function describeWalStore(name: string, makePlace: () => Promise<WalPlace>, fileBytes: number): void {
   describe(name, () => {
     const places: WalPlace[] = [];
+    const stores: WalStore[] = [];
 
     async function newPlace(): Promise<WalPlace> {
       const place = await makePlace();
       places.push(place);
-      return place;
+      return {
+        open: async () => {
+          const store = await place.open();
+          stores.push(store);
+          return store;
+        },
+        dispose: () => place.dispose(),
+      };
     }
 
     async function begun(): Promise<{ store: WalStore; place: WalPlace }> {
@@ -37,6 +45,7 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
     }
 
     afterEach(async () => {
+      for (const store of stores.splice(0)) await store.close();
       for (const place of places.splice(0)) await place.dispose();
     });
 
@@ -44,14 +53,14 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       const { store, place } = await begun();
       for (let number = 1; number <= 12; number++)
         expect(await store.create(OWNER, number, segmentBytes(number, `body ${number}`))).toBe("created");
-      for (const at of [store, await reopen(place, store)]) {
+      const expectAll = async (at: WalStore) => {
         expect(await at.list(OWNER, 0)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         expect(await at.list(OWNER, 9)).toEqual([10, 11, 12]);
         expect(await at.list(OWNER, 12)).toEqual([]);
         expect(await at.read(OWNER, 10)).toEqual(segmentBytes(10, "body 10"));
-        if (at !== store) await at.close();
-        else continue;
-      }
+      };
+      await expectAll(store);
+      await expectAll(await reopen(place, store));
     });
 
     test("a number is taken once, whatever the bytes", async () => {
@@ -77,7 +86,6 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       expect(await again.create(OWNER, 1, tombstoneBytes(1))).toBe("exists");
       expect(await again.list(OWNER, 0)).toEqual([1]);
       expect(await again.read(OWNER, 1)).toEqual(tombstoneBytes(1));
-      await again.close();
     });
 
     test("creates under way together all end, each with its own bytes", async () => {
@@ -110,7 +118,6 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       for (const [at, size] of sizes.entries()) {
         expect(await again.read(OWNER, at + 1)).toEqual(segmentBytes(at + 1, new Uint8Array(size).fill(at + 1)));
       }
-      await again.close();
     });
 
     test("registrations do not mix", async () => {
@@ -126,7 +133,6 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       expect(await again.list(OWNER, 0)).toEqual([1]);
       expect(await again.list(OTHER_NODE, 0)).toEqual([5]);
       expect(await again.read(OWNER, 1)).toEqual(segmentBytes(1, "mine"));
-      await again.close();
     });
 
     test("an absent number reads as null", async () => {
@@ -143,7 +149,6 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       const again = await reopen(place, store);
       expect(await again.list(OWNER, 5)).toEqual([6, 7, 8, 9]);
       for (let number = 6; number <= 9; number++) expect(await again.read(OWNER, number)).toEqual(segmentBytes(number, `body ${number}`));
-      await again.close();
     });
 
     test("a trim of an ended WAL leaves the tombstone and nothing else", async () => {
@@ -160,7 +165,6 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       expect(await again.read(OWNER, 4)).toEqual(tombstoneBytes(4));
       const thirdTime = await reopen(place, again);
       expect(await thirdTime.list(OWNER, 0)).toEqual([4]);
-      await thirdTime.close();
     });
   });
 }

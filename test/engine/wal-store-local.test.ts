@@ -2,6 +2,9 @@ import { expect, test } from "bun:test";
 import { encodeFrameHeader, frameBytes, parseWalFileName, scanWalFile, WAL_PAGE_BYTES } from "../../src/engine/wal-file.ts";
 import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { PicoError } from "../../src/lib/errors.ts";
+import { systemRandom } from "../../src/lib/random.ts";
+import { NodeLocalDirectory } from "../../src/storage/local-directory-node.ts";
+import { makeTemporaryFolder } from "../storage/temporary-folder.ts";
 import { codeOf, OWNER, seededRandom, segmentBytes, tombstoneBytes, turn, until } from "./wal-fixtures.ts";
 import { MemoryDirectory } from "./wal-memory-directory.ts";
 import { describeWalStore } from "./wal-store-contract.ts";
@@ -20,6 +23,19 @@ describeWalStore(
     const directory = new MemoryDirectory();
     let seed = 0;
     return { open: () => open(directory, ++seed), dispose: async () => {} };
+  },
+  FILE_BYTES,
+);
+
+describeWalStore(
+  "local WAL over a directory on disk",
+  async () => {
+    const folder = await makeTemporaryFolder();
+    const sizes = { firstFileBytes: FIRST_FILE_BYTES, fileBytes: FILE_BYTES };
+    return {
+      open: () => LocalDiskWal.open({ directory: new NodeLocalDirectory(`${folder.path}/wal`), random: systemRandom, ...sizes }),
+      dispose: () => folder[Symbol.asyncDispose](),
+    };
   },
   FILE_BYTES,
 );
