@@ -4,7 +4,9 @@
  * moment of a start, however long the replay takes (contract, admin.md 1 and 2).
  */
 import { Elysia, t } from "elysia";
+import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { type HttpListener, IDLE_SECONDS, listenerOf } from "../protocol/http-listener.ts";
 import { judgeOrigin, type OriginPolicy } from "../protocol/origin-policy.ts";
 
 export const ReadyAnswer = t.Object({
@@ -66,8 +68,15 @@ const METHODS_BY_PATH: ReadonlyMap<string, string> = new Map([
 
 const BASE_HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
 
-export function createAdminApp(source: AdminSource, policy: OriginPolicy, log: Logger) {
-  return new Elysia({ serve: { idleTimeout: 30, development: false } })
+export interface AdminContext {
+  readonly source: AdminSource;
+  readonly policy: OriginPolicy;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+export function createAdminListener({ source, policy, log, clock }: AdminContext): HttpListener {
+  const app = new Elysia({ serve: { idleTimeout: IDLE_SECONDS, development: false } })
     .onRequest(({ request }) => judgePage(request, policy))
     .onError(({ error, code, request }) => {
       if (code === "NOT_FOUND") return notServed(request);
@@ -80,6 +89,7 @@ export function createAdminApp(source: AdminSource, policy: OriginPolicy, log: L
       return json(answer.ready ? 200 : 503, answer);
     })
     .get("/admin/cluster", () => json(200, source.cluster()));
+  return listenerOf(app, clock);
 }
 
 /** Refuses foreign pages and answers preflights of the others. */

@@ -32,6 +32,8 @@ export interface RecoveryComponents {
   readonly uploader: Uploader;
   /** Aborts when the node stops. */
   readonly signal: AbortSignal;
+  /** Told of each step. */
+  readonly report: (progress: RecoveryProgress) => void;
 }
 
 /** Progress, for `/ready`. */
@@ -48,12 +50,12 @@ export class Recovery {
   /** Segments replayed, so that a second try does not read them again. */
   #replayed: CachedSegment[] | null = null;
   #lastNumber = 0;
-  progress: RecoveryProgress;
+  #progress: RecoveryProgress;
 
   constructor(components: RecoveryComponents, victim: RegistrationName) {
     this.#components = components;
     this.#victim = victim;
-    this.progress = { victim, step: "replay", segments: 0, bytes: 0 };
+    this.#progress = { victim, step: "replay", segments: 0, bytes: 0 };
   }
 
   /**
@@ -78,17 +80,21 @@ export class Recovery {
     const segments = this.#replayed ?? [];
     const from = this.#entry().committedNumber;
     for (const cached of segments) cached.isUploaded = cached.number <= from;
-    this.#step("upload");
+    this.#tell({ step: "upload" });
     if (taken.lastNumber > from) {
       const pending = segments.filter((cached) => !cached.isUploaded);
       await uploader.upload({ wal: registration, from, to: taken.lastNumber, segments: pending }, signal);
     }
     for (const cached of segments) cached.isUploaded = true;
-    this.#step("end");
+    this.#tell({ step: "end" });
     await this.#end(taken.lastNumber, self);
     cache.evict();
-    this.#step("done");
-    log.info("recovered a registration", { registration: formatRegistration(registration), ...this.#figures() });
+    this.#tell({ step: "done" });
+    log.info("recovered a registration", {
+      registration: formatRegistration(registration),
+      segments: this.#progress.segments,
+      bytes: this.#progress.bytes,
+    });
     await this.#trim(taken.lastNumber);
   }
 
@@ -98,19 +104,16 @@ export class Recovery {
     return entry;
   }
 
-  #figures(): { readonly segments: number; readonly bytes: number } {
-    return { segments: this.progress.segments, bytes: this.progress.bytes };
-  }
-
-  #step(step: RecoveryProgress["step"]): void {
-    this.progress = { ...this.progress, step };
+  #tell(change: Partial<RecoveryProgress>): void {
+    this.#progress = { ...this.#progress, ...change };
+    this.#components.report(this.#progress);
   }
 
   async #replay(taken: TakenWal): Promise<void> {
     const replayed: CachedSegment[] = [];
     for await (const segment of taken.segments()) {
       replayed.push(this.#cache(segment));
-      this.progress = { ...this.progress, segments: this.progress.segments + 1, bytes: this.progress.bytes + segment.bytes.length };
+      this.#tell({ segments: this.#progress.segments + 1, bytes: this.#progress.bytes + segment.bytes.length });
     }
     this.#replayed = replayed;
     this.#lastNumber = taken.lastNumber;

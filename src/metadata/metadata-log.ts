@@ -30,7 +30,7 @@ import type { Metadata, Proposal } from "./metadata.ts";
 import type { CommandOf } from "./outcome.ts";
 import type { FenceMark } from "./proposer.ts";
 import { loadState } from "./snapshot-loader.ts";
-import { Snapshotter } from "./snapshotter.ts";
+import { type SnapshotFigures, Snapshotter } from "./snapshotter.ts";
 import type { MetadataState } from "./state.ts";
 import type { HashedRows } from "./state-hash.ts";
 import type { View } from "./view.ts";
@@ -144,6 +144,10 @@ export class MetadataLog implements Metadata {
   /** Index of the stored snapshot, as far as this node knows. */
   get snapshotIndex(): number {
     return this.#snapshotter.storedIndex;
+  }
+
+  get snapshotFigures(): SnapshotFigures {
+    return this.#snapshotter.figures;
   }
 
   /** Hash of the state at the applied index: equal on all nodes there. */

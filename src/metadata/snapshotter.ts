@@ -31,12 +31,27 @@ interface Capture {
   readonly rows: readonly (readonly [string, StateRow | null])[];
 }
 
+/** What became of this node's snapshots; for operators. */
+export interface SnapshotFigures {
+  /** Index of the stored snapshot, as far as this node knows. */
+  readonly lastAppliedIndex: number;
+  /** Bytes of the rows that the last one changed, and how long it took to write. */
+  readonly lastBytes: number;
+  readonly lastDurationMs: number;
+  /** Wall clock of its end; 0 before the first. */
+  readonly lastAtMs: number;
+  readonly taken: number;
+  readonly failed: number;
+}
+
 export class Snapshotter {
   readonly #options: SnapshotterOptions;
   /** Null while it is not known for certain: it was never read, or a write of it ended in doubt. */
   #storedIndex: number | null;
   /** Commands applied since the last snapshot, or try at one. */
   #unsavedCommands = 0;
+
+  #last = { lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 };
 
   /** `storedIndex`: of the snapshot that the state was loaded from. */
   constructor(options: SnapshotterOptions, storedIndex: number) {
@@ -47,6 +62,10 @@ export class Snapshotter {
   /** Index of the stored snapshot, as far as this node knows. */
   get storedIndex(): number {
     return this.#storedIndex ?? 0;
+  }
+
+  get figures(): SnapshotFigures {
+    return { lastAppliedIndex: this.storedIndex, ...this.#last };
   }
 
   /** Whether enough was applied to make a snapshot worth its cost. */
@@ -73,7 +92,8 @@ export class Snapshotter {
   }
 
   async #tryWrite(): Promise<boolean> {
-    const { store, state } = this.#options;
+    const { store, state, clock } = this.#options;
+    const startedMs = clock.monotonicMs();
     const expectedIndex = this.#storedIndex ?? (await this.#readStoredIndex());
     if (state.appliedIndex <= expectedIndex) return false;
     const capture = this.#capture();
@@ -81,8 +101,12 @@ export class Snapshotter {
     this.#storedIndex = null;
     if (await store.writeSnapshot({ expectedIndex, head: capture.head, ...changes })) {
       this.#setStored(capture.head.index);
+      const lastBytes = changes.upserts.reduce((sum, row) => sum + row.key.length + row.value.length, 0);
+      const lastDurationMs = clock.monotonicMs() - startedMs;
+      this.#last = { ...this.#last, lastBytes, lastDurationMs, lastAtMs: clock.nowMs(), taken: this.#last.taken + 1 };
       return true;
     }
+    this.#last = { ...this.#last, failed: this.#last.failed + 1 };
     await this.#readStoredIndex();
     return false;
   }

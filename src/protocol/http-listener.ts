@@ -41,6 +41,12 @@ export interface HttpListener {
   stop(deadlineMs: number): Promise<void>;
 }
 
+/** As much of an Elysia app as listening takes. */
+export interface ListeningApp {
+  listen(options: ListenOptions): unknown;
+  readonly server: Server<unknown> | null;
+}
+
 /** `onFailure` answers what the handler threw: it should throw nothing. */
 export function createHttpListener(clock: Clock, handle: RequestHandler, onFailure: (error: unknown) => Response): HttpListener {
   const app = new Elysia({
@@ -50,6 +56,11 @@ export function createHttpListener(clock: Clock, handle: RequestHandler, onFailu
     .all("/*", ({ request, server }) => handle(request, server), { parse: "none" })
     .all("/", ({ request, server }) => handle(request, server), { parse: "none" });
 
+  return listenerOf(app, clock);
+}
+
+/** The life of an app's socket. */
+export function listenerOf(app: ListeningApp, clock: Clock): HttpListener {
   return {
     listen({ hostname, port }) {
       try {

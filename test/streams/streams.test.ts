@@ -70,7 +70,7 @@ class TestNode {
       const { clock, random, log, metadata } = { clock: systemClock, random: systemRandom, log: silentLog, metadata: this.metadata };
       const { wal, uploader } = this;
       const signal = new AbortController().signal;
-      await new Recovery({ clock, random, log, metadata, wal, cache: this.engine.cache, uploader, signal }, name).run(self);
+      await new Recovery({ clock, random, log, metadata, wal, cache: this.engine.cache, uploader, signal, report: () => {} }, name).run(self);
     }
     await this.engine.start(self);
     this.streams.start();

@@ -1,0 +1,279 @@
+/**
+ * A node without its sockets: metadata log, engine and streams, joined over the seams that it is given.
+ * The product and the simulator run the same one.
+ *
+ * Life: `open` loads the metadata, and nothing is written; `start` registers, recovers what earlier lives
+ * of this node left, and serves; `stop` uploads everything and ends the registration; `abandon` gives up
+ * as a crash would.
+ *
+ * A start that cannot write (full disk, database away) is tried again until it can. Where the WAL's lock
+ * proves that nobody else writes it, reads are served from the replay meanwhile (FAULTS W10).
+ */
+import { BlockCache } from "../engine/block-cache.ts";
+import { DataObjectReaders } from "../engine/data-object-readers.ts";
+import { Engine, type EngineSettings } from "../engine/engine.ts";
+import { Recovery, type RecoveryProgress } from "../engine/recovery.ts";
+import { Uploader } from "../engine/uploader.ts";
+import type { WalStore } from "../engine/wal-store.ts";
+import { backOffMs } from "../lib/back-off.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
+import { DEADLINES_PER_COMMAND_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Random } from "../lib/random.ts";
+import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
+import type { Addresses } from "../metadata/command.ts";
+import { COMMAND_VERSION } from "../metadata/command-format.ts";
+import { MetadataLog } from "../metadata/metadata-log.ts";
+import type { Router } from "../ownership/router.ts";
+import { ViewRouter } from "../ownership/view-router.ts";
+import type { SqlStore } from "../sql/sql-store.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import { StreamIds } from "../streams/stream-ids.ts";
+import { Streams } from "../streams/streams.ts";
+
+export interface NodeCoreSettings extends EngineSettings {
+  readonly nodeId: number;
+  /** Null: max(now, last registered + 1). */
+  readonly nodeEpoch: number | null;
+  readonly slots: number;
+  readonly failoverTimeoutMs: number;
+  readonly blockCacheBytes: number;
+}
+
+export interface NodeCoreComponents {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly sql: SqlStore;
+  readonly store: ObjectStore;
+  readonly wal: WalStore;
+  readonly settings: NodeCoreSettings;
+}
+
+/** `degraded`: reads only, until the start can write. */
+export type NodePhase = "opening" | "starting" | "degraded" | "recovering" | "serving" | "stopping" | "stopped";
+
+export class NodeCore {
+  readonly metadata: MetadataLog;
+  readonly engine: Engine;
+  readonly streams: Streams;
+  readonly router: Router;
+  /** Resolves when the node had to stop by itself, with the reason. */
+  readonly failed: Promise<unknown>;
+  readonly #components: NodeCoreComponents;
+  readonly #uploader: Uploader;
+  readonly #ids: StreamIds;
+  /** Registrations whose streams are served here, by `formatRegistration`. */
+  readonly #own = new Set<string>();
+  readonly #recoveries = new Map<string, Recovery>();
+  readonly #stopping = new AbortController();
+  readonly #fail: (error: unknown) => void;
+  #phase: NodePhase = "starting";
+  #recovery: RecoveryProgress | null = null;
+
+  /** Loads the metadata. Rejects with `corrupt` or `incompatible` where it cannot be trusted, and as the database does. */
+  static async open(components: NodeCoreComponents): Promise<NodeCore> {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const { sql, clock, random, log } = components;
+    const metadata = await MetadataLog.open({ store: sql, clock, random, logger: log, onFatal: resolve });
+    return new NodeCore(components, metadata, promise, resolve);
+  }
+
+  private constructor(components: NodeCoreComponents, metadata: MetadataLog, failed: Promise<unknown>, fail: (error: unknown) => void) {
+    const { clock, random, log, store, wal, settings } = components;
+    const { clusterId } = settings;
+    this.#components = components;
+    this.metadata = metadata;
+    this.failed = failed;
+    this.#fail = fail;
+    this.#uploader = new Uploader({ clusterId, clock, random, log, metadata, store });
+    const readers = new DataObjectReaders(store, new BlockCache(settings.blockCacheBytes), clusterId);
+    this.engine = new Engine({ clock, random, log, metadata, wal, readers, uploader: this.#uploader, settings, onFatal: fail });
+    this.#ids = new StreamIds(metadata);
+    const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));
+    this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
+    this.router = new ViewRouter(metadata.view, isOwn, (name) => this.streams.isInUse(name));
+    // From the first sign that the node is over nothing is acknowledged any more.
+    failed.then(() => this.abandon());
+  }
+
+  get phase(): NodePhase {
+    return this.#phase;
+  }
+
+  get recovery(): RecoveryProgress | null {
+    return this.#recovery;
+  }
+
+  get isReady(): boolean {
+    return this.#phase === "serving";
+  }
+
+  /** Resolves when the node serves. Rejects where it never will: `fenced_node`, `corrupt`, `incompatible`; or when it is stopped. */
+  async start(addresses: Addresses): Promise<void> {
+    const { clock, random, log, wal } = this.#components;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#startOnce(addresses);
+      } catch (error) {
+        if (!isPassing(error) || this.#stopping.signal.aborted) throw error;
+        if (attempt === 1) log.warn("the node cannot start yet and tries again; reads may be served meanwhile", { error });
+      }
+      if (wal.kind === "local") await this.#serveReads();
+      await sleep(clock, backOffMs(random, attempt, START_RETRY_MS_MIN, START_RETRY_MS_MAX), this.#stopping.signal);
+      if (this.#stopping.signal.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+    }
+  }
+
+  async #startOnce(addresses: Addresses): Promise<void> {
+    const { settings } = this.#components;
+    const self = this.metadata.registration ?? (await this.#register(addresses));
+    this.#phase = "recovering";
+    for (const victim of this.#unended()) {
+      if (sameRegistration(victim, self)) continue;
+      const recovery = this.#recoveryOf(victim);
+      await recovery.run(self);
+    }
+    await this.engine.start(self);
+    this.#own.add(formatRegistration(self));
+    this.metadata.start({
+      recovering: () => null,
+      load: () => JSON.stringify({ streams: this.streams.sessionCount, backlogBytes: this.engine.backlogBytes, slots: settings.slots }),
+    });
+    this.streams.start();
+    this.#phase = "serving";
+  }
+
+  async #register(addresses: Addresses): Promise<RegistrationName> {
+    const { clock, settings, wal } = this.#components;
+    const { nodeId, slots, failoverTimeoutMs } = settings;
+    await this.metadata.catchUp();
+    const replaces = this.metadata.view.node(nodeId)?.lastEpoch ?? null;
+    const nodeEpoch = settings.nodeEpoch ?? Math.max(clock.nowMs(), (replaces ?? -1) + 1);
+    const node = { nodeId, nodeEpoch };
+    const outcome = await this.metadata.register(
+      {
+        type: "register",
+        node,
+        addresses,
+        wal: { kind: wal.kind, description: wal.description },
+        slots,
+        failoverTimeoutMs,
+        commandVersion: COMMAND_VERSION,
+        replaces,
+      },
+      null,
+    );
+    if (!outcome.applied) throw refusedRegistration(node, outcome.code, outcome.facts["lastEpoch"]);
+    const firstStreamId = outcome.facts["firstStreamId"];
+    if (firstStreamId !== undefined) this.#ids.add(firstStreamId);
+    return node;
+  }
+
+  /** Earlier lives of this node that are not ended, oldest first. */
+  #unended(): RegistrationName[] {
+    const { nodeId } = this.#components.settings;
+    const names: RegistrationName[] = [];
+    for (const { name, state } of this.metadata.view.registrations()) {
+      if (name.nodeId === nodeId && state !== "ended") names.push(name);
+    }
+    return names.sort((left, right) => left.nodeEpoch - right.nodeEpoch);
+  }
+
+  #recoveryOf(victim: RegistrationName): Recovery {
+    const { clock, random, log, wal } = this.#components;
+    const key = formatRegistration(victim);
+    let recovery = this.#recoveries.get(key);
+    if (recovery === undefined) {
+      const { metadata, engine } = this;
+      const report = (progress: RecoveryProgress) => {
+        this.#recovery = progress;
+      };
+      const signal = this.#stopping.signal;
+      recovery = new Recovery({ clock, random, log, metadata, wal, cache: engine.cache, uploader: this.#uploader, signal, report }, victim);
+      this.#recoveries.set(key, recovery);
+    }
+    return recovery;
+  }
+
+  /** Replays what earlier lives left, without writing, and answers reads of their streams. */
+  async #serveReads(): Promise<void> {
+    const { log } = this.#components;
+    try {
+      for (const victim of this.#unended()) {
+        if (sameRegistration(victim, this.metadata.registration)) continue;
+        const entry = this.metadata.view.registration(victim);
+        await this.#recoveryOf(victim).inspect(entry?.fencedNumber ?? entry?.committedNumber ?? 0);
+        this.#own.add(formatRegistration(victim));
+      }
+      this.#phase = "degraded";
+    } catch (error) {
+      log.warn("what earlier lives of this node left cannot be read yet", { error });
+    }
+  }
+
+  /** Uploads everything, stores deadlines, ends the registration. Rejects where that cannot be done; then `abandon`. */
+  async stop(): Promise<void> {
+    const wasServing = this.#phase === "serving";
+    this.#phase = "stopping";
+    this.streams.stop();
+    if (wasServing) {
+      const lastNumber = await this.engine.stop();
+      await this.#storeDeadlines();
+      const outcome = await this.metadata.end(lastNumber);
+      if (!outcome.applied) throw new PicoError("internal", `the end of the registration was refused (${outcome.code})`);
+    }
+    this.#stopping.abort();
+    await this.metadata.stop();
+    this.#phase = "stopped";
+  }
+
+  /** Gives up at once: nothing is acknowledged or uploaded from here on. */
+  abandon(): void {
+    this.#phase = "stopped";
+    this.#stopping.abort();
+    this.streams.stop();
+    this.engine.abandon();
+    this.metadata.stop().catch((error) => this.#components.log.warn("the metadata log did not stop cleanly", { error }));
+  }
+
+  async #storeDeadlines(): Promise<void> {
+    const moved = [...this.streams.movedDeadlines()];
+    for (let at = 0; at < moved.length; at += DEADLINES_PER_COMMAND_MAX) {
+      const deadlines = moved.slice(at, at + DEADLINES_PER_COMMAND_MAX);
+      await this.metadata.propose({ type: "store_deadlines", deadlines }).outcome;
+    }
+  }
+
+  /** For the composition root: ends the node as if it had failed. */
+  fail(error: unknown): void {
+    this.#components.log.error("the node stops", { reason: messageOf(error) });
+    this.#fail(error);
+  }
+}
+
+/** May pass by itself: worth another try of the start. */
+function isPassing(error: unknown): boolean {
+  return (
+    isPicoError(error, "unavailable") ||
+    isPicoError(error, "storage_failed") ||
+    isPicoError(error, "storage_full") ||
+    isPicoError(error, "database_failed") ||
+    isPicoError(error, "unknown_outcome")
+  );
+}
+
+function refusedRegistration(node: RegistrationName, code: string, lastEpoch: number | undefined): PicoError {
+  if (code === "epoch_conflict") {
+    return new PicoError(
+      "settings",
+      `node epoch ${node.nodeEpoch} of node ${node.nodeId} is not above ${lastEpoch ?? 0}, the last one registered: leave --node-epoch out or raise it`,
+      { flag: "--node-epoch", isStartup: true },
+    );
+  }
+  if (code === "stale_version") {
+    return new PicoError("incompatible", "this program is older than what the cluster speaks: start the newer one");
+  }
+  return new PicoError("internal", `the registration of node ${node.nodeId} was refused (${code})`);
+}

@@ -1,0 +1,67 @@
+/** Opens the seams that the settings name, and closes them in the other order. */
+import { join } from "node:path";
+import { ObjectWal } from "../engine/wal-store-object.ts";
+import { LocalDiskWal } from "../engine/wal-store-local.ts";
+import type { WalStore } from "../engine/wal-store.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { systemRandom } from "../lib/random.ts";
+import { SQLITE_MEMORY_PATH } from "../sql/sqlite-database.ts";
+import type { SqlStore } from "../sql/sql-store.ts";
+import { SqliteStore } from "../sql/sqlite-store.ts";
+import { FileObjectStore } from "../storage/file-object-store.ts";
+import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
+import { MemoryObjectStore } from "../storage/memory-object-store.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import type { Settings } from "./settings.ts";
+
+export interface NodeParts {
+  readonly sql: SqlStore;
+  readonly store: ObjectStore;
+  readonly wal: WalStore;
+  close(): Promise<void>;
+}
+
+/**
+ * The lock comes first: it proves that no other process of this node id lives on this host, and nothing
+ * is touched before. Throws `locked`, `storage_failed`, `storage_full`.
+ */
+export async function openParts(settings: Settings, log: Logger): Promise<NodeParts> {
+  const opened: { close(): Promise<void> }[] = [];
+  const close = async () => {
+    for (const part of opened.reverse()) await part.close();
+  };
+  try {
+    if (settings.metadata.kind === "sqlite-file" && settings.wal.kind !== "local") {
+      const identity = new NodeLocalDirectory(join(`${settings.metadata.path}.nodes`, String(settings.nodeId)));
+      await identity.lock();
+      opened.push({ close: () => identity.unlock() });
+    }
+    const wal = await openWal(settings);
+    opened.push(wal);
+    const store = await openStore(settings);
+    opened.push(store);
+    const sql = openSql(settings, log);
+    opened.push(sql);
+    return { sql, store, wal, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openWal(settings: Settings): Promise<WalStore> {
+  const { wal, clusterId } = settings;
+  if (wal.kind === "memory") return new ObjectWal(new MemoryObjectStore(systemClock), clusterId, wal.parameters.inFlightMax);
+  return LocalDiskWal.open({ directory: new NodeLocalDirectory(wal.directory), random: systemRandom });
+}
+
+async function openStore({ storage }: Settings): Promise<ObjectStore> {
+  if (storage.kind === "memory") return new MemoryObjectStore(systemClock);
+  return FileObjectStore.open({ path: storage.directory, clock: systemClock, random: systemRandom });
+}
+
+function openSql({ metadata }: Settings, log: Logger): SqlStore {
+  const path = metadata.kind === "sqlite-memory" ? SQLITE_MEMORY_PATH : metadata.path;
+  return new SqliteStore({ path, clock: systemClock, onWarning: (message) => log.warn(message) });
+}
