@@ -59,7 +59,7 @@ async function readAddresses(output: ReadableStream<Uint8Array>): Promise<Pick<S
   }
 }
 
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
   while (!(await reader.read()).done);
 }
 
