@@ -3,7 +3,7 @@
  * state that nodes and snapshots must agree with, and the record of which streams lived when.
  *
  * Checked at each row: the state's invariants, that what an applied commit names is in the store, that no
- * id comes back. Checked at each snapshot: its rows are the state at its index. Checked at each delete in
+ * id comes back, that no key in the store is used for two things. Checked at each snapshot: its rows are the state at its index. Checked at each delete in
  * the store: a positive record allows it.
  */
 
@@ -36,6 +36,9 @@ export class LogChecker implements LifeLog {
   ) {
     database.onRow = (row) => this.#follow(row);
     database.onSnapshot = (write) => this.#checkSnapshot(write);
+    bucket.onReuse = (key) => {
+      throw world.failed(`key ${key} was created, deleted, and created again with other bytes`);
+    };
     bucket.onDelete = (key, bytes) => this.#checkDelete(key, bytes);
   }
 
@@ -67,6 +70,14 @@ export class LogChecker implements LifeLog {
   /** Every live object is in the store. */
   checkLiveObjects(): void {
     for (const entry of this.state.objects()) if (entry.state === "live") this.#checkStored(entry.objectId);
+  }
+
+  /** After graceful stops no registration has anything left to recover. */
+  checkAllEnded(): void {
+    for (const entry of this.state.registrations()) {
+      const { nodeId, nodeEpoch } = entry.name;
+      this.world.check(entry.state === "ended", () => `registration ${nodeId}@${nodeEpoch} is ${entry.state} after a graceful stop`);
+    }
   }
 
   #follow(row: LogRow): void {

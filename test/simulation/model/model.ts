@@ -360,13 +360,13 @@ export class Model {
   }
 
   /** Everything was read: what must be there is. `present` are the lives found, whole. */
-  checkFinal(present: ReadonlyMap<number, { readonly startOffset: number; readonly nextOffset: number }>): void {
+  checkFinal(present: ReadonlyMap<number, { readonly startOffset: number; readonly nextOffset: number }>, how: string): void {
     for (const facts of this.lives.lives()) {
       this.checkExpiry(facts);
       if (facts.removedMs !== null) continue;
       const bounds = present.get(facts.streamId);
       if (bounds === undefined) {
-        this.#checkDue(facts, this.lives.databaseNowMs(), "it cannot be read");
+        this.#checkDue(facts, this.lives.databaseNowMs(), `it cannot be read ${how}`);
         continue;
       }
       this.stream(facts.streamId).checkWhole(bounds.startOffset, bounds.nextOffset);

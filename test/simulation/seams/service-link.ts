@@ -55,11 +55,18 @@ export function never<T>(): Promise<T> {
 }
 
 export class ServiceLink {
+  #isClosed = false;
+
   constructor(
     readonly service: SimService,
     private readonly process: SimProcess,
     private readonly host: number,
   ) {}
+
+  /** Later calls are refused. */
+  close(): void {
+    this.#isClosed = true;
+  }
 
   /**
    * Calls the service. `operate` is the effect: one synchronous step at the service, which returns the
@@ -69,6 +76,7 @@ export class ServiceLink {
     const { service, process } = this;
     const { world } = service;
     if (process.isDead) return never();
+    if (this.#isClosed) return Promise.reject(new PicoError(service.failedCode, `${service.name}: ${what} refused, the client is closed`));
     const label = `${process.name} ${service.name} ${what}`;
     world.trace.count(`call ${service.name}`);
     const diesHere = world.breakers.pass(process, label, "request");

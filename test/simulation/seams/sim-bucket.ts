@@ -1,9 +1,8 @@
 /**
  * The simulated bucket: what is stored, whoever asks. `SimObjectStore` is the way of one process to it.
  *
- * It knows the promises that no caller may break, whatever it means to do: a key is created once in all
- * time (the same bytes again, by a request that was late, are the one exception), and whoever watches
- * deletes may object to any.
+ * A checker can watch it for what no caller may do, whatever it means to: create a key that was deleted
+ * with other bytes, or delete what is still needed.
  */
 
 import { checksum64 } from "../../../src/lib/checksum.ts";
@@ -28,6 +27,9 @@ export class SimBucket {
   /** Called before a key leaves the bucket; fails the run where it must not. */
   onDelete: (key: string, bytes: Uint8Array) => void = () => {};
 
+  /** Called when a key that was deleted is created again with other bytes. */
+  onReuse: (key: string) => void = () => {};
+
   constructor(private readonly world: World) {}
 
   keys(): readonly string[] {
@@ -49,10 +51,7 @@ export class SimBucket {
     if (this.#objects.has(key)) return "exists";
     const checksum = checksum64(bytes);
     const before = this.#created.get(key);
-    this.world.check(
-      before === undefined || before === checksum,
-      () => `key ${key} was created, deleted, and created again with other bytes`,
-    );
+    if (before !== undefined && before !== checksum) this.onReuse(key);
     this.#created.set(key, checksum);
     this.#objects.set(key, { bytes: bytes.slice(), modifiedMs: Math.floor(WALL_ORIGIN_MS + this.world.nowMs) });
     this.#sortedKeys = null;
@@ -81,6 +80,12 @@ export class SimBucket {
       return { key, sizeBytes: object?.bytes.length ?? 0, modifiedMs: object?.modifiedMs ?? 0 };
     });
     return { objects, next: matching.length > limit ? (keys[keys.length - 1] ?? null) : null };
+  }
+
+  /** Takes everything under a prefix away behind everybody's back. */
+  wipe(prefix: string): void {
+    for (const key of this.keys()) if (key.startsWith(prefix)) this.#objects.delete(key);
+    this.#sortedKeys = null;
   }
 
   /** `isRefused` decides for each key whether the store keeps it. */

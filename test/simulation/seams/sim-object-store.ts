@@ -46,5 +46,7 @@ export class SimObjectStore implements ObjectStore {
     });
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.link.close();
+  }
 }

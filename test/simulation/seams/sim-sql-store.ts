@@ -101,5 +101,7 @@ export class SimSqlStore implements SqlStore {
     return end;
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.link.close();
+  }
 }

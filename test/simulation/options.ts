@@ -1,0 +1,111 @@
+/**
+ * Everything that a seed decides before its run begins: how much load, which faults, which limits of the
+ * server are made small. Printed with the seed, so that a failure says under what it happened.
+ */
+
+import { type DiskWeather, drawDiskWeather } from "./seams/disk-weather.ts";
+import { drawWeather, type Weather } from "./seams/weather.ts";
+import { Prng } from "./world/prng.ts";
+
+export type WalKind = "local" | "object";
+
+export interface SimulationOptions {
+  readonly seed: string;
+  readonly nodeCount: number;
+  readonly walKind: WalKind;
+  /** Client requests after which the faults end; the run goes on until it also had `crashesMin`. */
+  readonly operations: number;
+  readonly crashesMin: number;
+
+  readonly streamCount: number;
+  readonly forkCount: number;
+  readonly ttlChance: number;
+
+  readonly appenders: number;
+  readonly producers: number;
+  readonly readers: number;
+  readonly liveReaders: number;
+  /** Mean pause between two acts of a client actor, in ms. */
+  readonly thinkMs: number;
+  /** Mean time between two acts of each nemesis, in ms; null: it stays away. */
+  readonly crashEveryMs: number;
+  readonly powerLossChance: number;
+  readonly pauseEveryMs: number | null;
+  readonly stopEveryMs: number | null;
+  readonly storeOutageEveryMs: number | null;
+  readonly databaseOutageEveryMs: number | null;
+  readonly fillEveryMs: number | null;
+  readonly clockStepEveryMs: number | null;
+  readonly databaseStepMsMax: number;
+  readonly restartMs: number;
+
+  readonly store: Weather;
+  readonly database: Weather;
+  readonly disk: DiskWeather;
+
+  /** Settings of the nodes. */
+  readonly uploadBytes: number;
+  readonly uploadIntervalMs: number;
+  readonly uploadSegments: number;
+  readonly segmentBytes: number;
+  readonly backlogBytesMax: number;
+  readonly lingerMs: number;
+  readonly logCacheBytes: number;
+  readonly blockCacheBytes: number;
+  readonly snapshotEveryCommands: number;
+  readonly walFileBytes: number;
+}
+
+export const OPERATIONS_MIN = 300;
+export const CRASHES_MIN = 3;
+
+export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}): SimulationOptions {
+  const prng = new Prng(`options ${seed}`);
+  const sometimes = (chance: number, low: number, high: number): number | null =>
+    prng.chance(chance) ? Math.round(prng.magnitude(low, high)) : null;
+  const size = (low: number, high: number): number => Math.round(prng.magnitude(low, high));
+  const drawn: SimulationOptions = {
+    seed,
+    nodeCount: 1,
+    walKind: prng.chance(0.6) ? "local" : "object",
+    operations: prng.between(OPERATIONS_MIN, OPERATIONS_MIN * 3),
+    crashesMin: CRASHES_MIN,
+    streamCount: prng.between(2, 10),
+    forkCount: prng.between(0, 4),
+    ttlChance: prng.chance(0.5) ? 0 : 0.4,
+    appenders: prng.between(1, 5),
+    producers: prng.between(1, 6),
+    readers: prng.between(1, 3),
+    liveReaders: prng.between(1, 4),
+    thinkMs: size(20, 2000),
+    crashEveryMs: size(2000, 30_000),
+    powerLossChance: prng.pick([0, 0.3, 0.7]),
+    pauseEveryMs: sometimes(0.4, 3000, 60_000),
+    stopEveryMs: sometimes(0.4, 10_000, 90_000),
+    storeOutageEveryMs: sometimes(0.4, 5000, 60_000),
+    databaseOutageEveryMs: sometimes(0.4, 5000, 60_000),
+    fillEveryMs: sometimes(0.3, 5000, 60_000),
+    clockStepEveryMs: sometimes(0.4, 3000, 60_000),
+    databaseStepMsMax: prng.chance(0.6) ? 0 : size(10, 60_000),
+    restartMs: size(10, 3000),
+    store: drawWeather(prng),
+    database: drawWeather(prng),
+    disk: drawDiskWeather(prng),
+    uploadBytes: size(200, 200_000),
+    uploadIntervalMs: size(500, 60_000),
+    uploadSegments: size(2, 1000),
+    segmentBytes: size(500, 100_000),
+    backlogBytesMax: size(50_000, 5_000_000),
+    lingerMs: prng.chance(0.7) ? 0 : prng.between(1, 20),
+    logCacheBytes: size(1, 500_000),
+    blockCacheBytes: size(1, 500_000),
+    snapshotEveryCommands: size(2, 200),
+    walFileBytes: size(16, 256) * 4096,
+  };
+  return { ...drawn, ...fixed };
+}
+
+/** One line, for the report. */
+export function describeOptions(options: SimulationOptions): string {
+  return JSON.stringify(options);
+}
