@@ -17,6 +17,7 @@
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf, PicoError } from "../lib/errors.ts";
+import { STALL_ANSWER_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
@@ -140,6 +141,11 @@ export class Engine {
     this.#uploadLoop = this.#runUploads();
   }
 
+  /** After the registration's end: its segments serve nobody any more. */
+  async removeWal(registration: RegistrationName, lastNumber: number): Promise<void> {
+    await this.#trim(registration, lastNumber);
+  }
+
   /** Uploads everything and ends the WAL. Resolves with its last number, all of it committed. */
   async stop(): Promise<number> {
     const writer = this.#writer;
@@ -168,9 +174,10 @@ export class Engine {
   }
 
   /**
-   * Writes one entry behind `tail`, which it advances. `completion` is called once: with null when the
-   * entry is durable, with the error when it never will be. Throws `unavailable` where the node cannot
-   * take it now; then nothing happened.
+   * Writes one entry behind `tail`, which it advances. `completion` is called with null when the entry is
+   * durable, or with the error when it never will be. While the WAL is stalled it may be called before
+   * that with `durability`, so that nobody waits for long: whether the entry is durable is open then.
+   * Throws `unavailable` where the node cannot take it now; then nothing happened.
    */
   append(log: StreamLog, tail: TailFold, append: StreamAppend, completion: EntryCompletion): void {
     const writer = this.#openWriter();
@@ -244,7 +251,7 @@ export class Engine {
   #cachedSegment(segment: WalSegment): CachedSegment {
     if (this.#newest?.segment === segment) return this.#newest;
     assert(this.#registration !== null, "a writer has a registration");
-    const cached = this.cache.addSegment(this.#registration, segment);
+    const cached = this.cache.addSegment(this.#registration, segment, this.#components.clock.monotonicMs());
     this.#newest = cached;
     this.#undurable.set(segment.number, cached);
     return cached;
@@ -261,6 +268,16 @@ export class Engine {
     }
     const { uploadSegments } = this.#components.settings;
     if (uploadSegments > 0 && segment.number - this.#committedNumber >= uploadSegments) this.#wantUpload();
+  }
+
+  /** Answers those who wait for a stalled WAL for too long; their entries stay under way. */
+  #answerLate(): void {
+    if (this.#writer?.isStalled !== true) return;
+    const lateMs = this.#components.clock.monotonicMs() - STALL_ANSWER_MS;
+    for (const cached of this.#undurable.values()) {
+      if (cached.startedMs > lateMs) return;
+      for (const { completion } of cached.entries) completion?.(stalled());
+    }
   }
 
   /** An observer that throws must not keep others from their answers (FAULTS A5). */
@@ -318,6 +335,7 @@ export class Engine {
     return new Promise((resolve) => {
       const waitMs = settings.uploadIntervalMs > 0 ? Math.min(settings.uploadIntervalMs, UPLOAD_LOOK_MS) : UPLOAD_LOOK_MS;
       const look = () => {
+        this.#answerLate();
         const ageMs = this.#oldestPendingMs === null ? 0 : clock.monotonicMs() - this.#oldestPendingMs;
         if (settings.uploadIntervalMs > 0 && ageMs >= settings.uploadIntervalMs) finish();
         else timer = clock.schedule(waitMs, look);
@@ -383,6 +401,10 @@ function storedForm(records: readonly NewRecord[]): readonly NewRecord[] | Uint8
   if (first === undefined) return null;
   if (records.length === 1 && first.body !== null && first.key === null && first.headers.length === 0) return first.body;
   return records;
+}
+
+function stalled(): PicoError {
+  return new PicoError("durability", "the write-ahead log does not take writes: whether the append will be durable is open");
 }
 
 function refused(reason: string): PicoError {

@@ -19,7 +19,7 @@ import type { WalSegment } from "./wal-writer.ts";
 /** What an entry costs in memory beside its bytes: the object, its slot, a share of the stream's. */
 const ENTRY_OVERHEAD_BYTES = 160;
 
-/** Told once that the entry is durable (null), or that it never will be. */
+/** Told that the entry is durable (null), or that it never will be. */
 export type EntryCompletion = (error: Error | null) => void;
 
 /** One WAL entry of one stream. */
@@ -130,6 +130,8 @@ export class CachedSegment {
   constructor(
     readonly wal: RegistrationName,
     readonly segment: WalSegment,
+    /** Monotonic time of its first entry. */
+    readonly startedMs: number,
   ) {}
 
   get number(): number {
@@ -182,8 +184,8 @@ export class LogCache {
   }
 
   /** Begins the next segment; segments of one WAL come in ascending order. */
-  addSegment(wal: RegistrationName, segment: WalSegment): CachedSegment {
-    const cached = new CachedSegment(wal, segment);
+  addSegment(wal: RegistrationName, segment: WalSegment, nowMs: number): CachedSegment {
+    const cached = new CachedSegment(wal, segment, nowMs);
     this.#segments.push(cached);
     return cached;
   }

@@ -128,8 +128,8 @@ export class Recovery {
 
   /** Adds a replayed segment's entries to the log cache; they are durable. */
   #cache({ number, bytes }: ReplayedSegment): CachedSegment {
-    const { cache } = this.#components;
-    const cached = cache.addSegment(this.#victim, WalSegment.stored(number, bytes));
+    const { cache, clock } = this.#components;
+    const cached = cache.addSegment(this.#victim, WalSegment.stored(number, bytes), clock.monotonicMs());
     const what = describeSegment(this.#victim, number);
     for (let at = SEGMENT_HEADER_BYTES; at < bytes.length; ) {
       const entry = decodeWalEntry(bytes, at, what);

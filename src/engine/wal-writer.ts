@@ -16,19 +16,19 @@
  *   ever offered for it.
  * - `onDurable` is called once a segment, in number order, only when it and all below it are durable. It
  *   is the only ground for an acknowledgement: a bare count of another registration says nothing.
- * - An outcome that is not known is settled by reading back, never assumed. Absent is not settled.
+ * - An outcome that is not known is settled by reading back, never assumed (`wal-settlement.ts`).
  * - Once fenced, failed or abandoned the writer is dead for good: nothing more becomes durable, whatever
  *   creates are still under way, and everyone who waits is told.
  */
 import { assert } from "../lib/assert.ts";
-import { backOffMs } from "../lib/back-off.ts";
-import { ByteWriter, equalBytes } from "../lib/bytes.ts";
-import { type Clock, sleep, type Timer } from "../lib/clock.ts";
+import { ByteWriter } from "../lib/bytes.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { SEGMENT_BYTES_DEFAULT, WAL_BAD_READS_MAX, WAL_RETRY_MS_MAX, WAL_RETRY_MS_MIN, WAL_SLAB_BYTES } from "../lib/limits.ts";
+import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, WAL_SLAB_BYTES } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
-import { decodeSegment, describeSegment, encodeSegmentHeader, reserveSegmentHeader, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
+import { describeSegment, encodeSegmentHeader, reserveSegmentHeader, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
+import { settleSegment } from "./wal-settlement.ts";
 import type { WalStore } from "./wal-store.ts";
 
 /** `open` takes entries, `sealed` waits for the store, `durable` is acknowledged, `failed` never will be. */
@@ -176,7 +176,8 @@ export class WalWriter {
 
   /**
    * Adds what `encode` writes as one entry. Nothing is durable before `onDurable` was called with the
-   * segment. Throws the writer's failure, or `unavailable` once it stops; an error of `encode` leaves no trace.
+   * segment. Throws the writer's failure, `unavailable` once it stops, or `payload_too_large` for an entry that
+   * no segment holds; these and an error of `encode` leave no trace.
    */
   append(encode: (out: ByteWriter) => void): WalPosition {
     this.#assertTakesAppends();
@@ -190,6 +191,7 @@ export class WalWriter {
       out.length = start;
       throw error;
     }
+    if (out.length > SEGMENT_BYTES_MAX) return this.#appendToNext(out, start);
     const position = { segment, start, end: out.length };
     if (out.length >= this.#segmentBytes) this.#sealOpen();
     else this.#sealSoon();
@@ -255,6 +257,20 @@ export class WalWriter {
     return this.#open;
   }
 
+  /** Moves the entry written last, with which the open segment is too large, into a segment of its own. */
+  #appendToNext(out: ByteWriter, start: number): WalPosition {
+    const entry = out.buffer.slice(start, out.length);
+    out.length = start;
+    if (SEGMENT_HEADER_BYTES + entry.length > SEGMENT_BYTES_MAX) {
+      throw new PicoError("payload_too_large", `a WAL entry of ${entry.length} bytes fits no segment of ${SEGMENT_BYTES_MAX}`, {
+        limit: SEGMENT_BYTES_MAX,
+        size: entry.length,
+      });
+    }
+    this.#sealOpen();
+    return this.append((next) => next.bytes(entry));
+  }
+
   #hasEntries(): boolean {
     return this.#open !== null && this.#open.length > SEGMENT_HEADER_BYTES;
   }
@@ -318,55 +334,28 @@ export class WalWriter {
         trimPoint: this.#trimPoint,
         durableNumber: this.#durableNumber,
       });
-      const isOurs = await this.#createUntilSettled(segment);
+      const outcome = await this.#offer(segment);
       if (this.#failure !== null) return;
-      if (isOurs) this.#settle(flight);
+      if (outcome === "ours") this.#settle(flight);
       else this.#die(this.#fencedAt(segment.number));
     } catch (error) {
       this.#die(isPicoError(error) ? error : new PicoError("durability", `the WAL writer failed: ${messageOf(error)}`, {}, error));
     }
   }
 
-  /** Offers the segment until it is there. True: it is ours; false: someone else's is. Throws what ends the writer. */
-  async #createUntilSettled(segment: WalSegment): Promise<boolean> {
-    let attempt = 0;
-    let badReads = 0;
+  async #offer(segment: WalSegment): Promise<"ours" | "foreign" | "stopped"> {
+    const { store, registration, clock, random } = this.#options;
+    let isRetried = false;
+    const onRetry = () => {
+      if (!isRetried) this.#retrying++;
+      isRetried = true;
+    };
     try {
-      while (this.#failure === null) {
-        try {
-          if ((await this.#options.store.create(this.#options.registration, segment.number, segment.bytes)) === "created") return true;
-          const found = await this.#readBack(segment);
-          if (found !== "absent" && found !== "damaged") return found === "ours";
-          if (found === "damaged" && ++badReads >= WAL_BAD_READS_MAX) throw this.#damagedAt(segment.number);
-        } catch (error) {
-          if (!isRetryable(error)) throw error;
-        }
-        if (attempt++ === 0) this.#retrying++;
-        await sleep(
-          this.#options.clock,
-          backOffMs(this.#options.random, attempt, WAL_RETRY_MS_MIN, WAL_RETRY_MS_MAX),
-          this.#stopRetries.signal,
-        );
-      }
-      return false;
+      const options = { store, registration, clock, random, signal: this.#stopRetries.signal, onRetry };
+      return await settleSegment(options, segment.number, segment.bytes);
     } finally {
-      if (attempt > 0) this.#retrying--;
+      if (isRetried) this.#retrying--;
     }
-  }
-
-  /** Whose segment lies under our number. A lost answer needs no step of its own: the next create answers `exists`. */
-  async #readBack(segment: WalSegment): Promise<"ours" | "foreign" | "absent" | "damaged"> {
-    const { store, registration } = this.#options;
-    const stored = await store.read(registration, segment.number);
-    if (stored === null) return "absent";
-    if (equalBytes(stored, segment.bytes)) return "ours";
-    try {
-      decodeSegment(stored, registration, segment.number);
-    } catch (error) {
-      if (isPicoError(error, "corrupt")) return "damaged";
-      throw error;
-    }
-    return "foreign";
   }
 
   #settle(flight: Flight): void {
@@ -421,11 +410,6 @@ export class WalWriter {
     return new PicoError("fenced_node", `${where} was taken by another node: this registration is fenced`, { where, number });
   }
 
-  #damagedAt(number: number): PicoError {
-    const where = describeSegment(this.#options.registration, number);
-    return new PicoError("corrupt", `${where} reads back damaged after it was written`, { where, number });
-  }
-
   #die(failure: PicoError): void {
     if (this.#failure !== null) return;
     this.#failure = failure;
@@ -441,9 +425,4 @@ export class WalWriter {
     if (failure.code === "fenced_node") this.#options.onFenced(failure);
     else if (failure.code !== "unavailable") this.#options.onFailed(failure);
   }
-}
-
-/** Whether the same create may succeed later. `durability`, and what no store should throw, end the writer. */
-function isRetryable(error: unknown): boolean {
-  return isPicoError(error, "storage_failed") || isPicoError(error, "storage_full") || isPicoError(error, "unknown_outcome");
 }

@@ -66,6 +66,9 @@ export const TAKEOVER_ATTEMPTS_MAX = 20;
 /** Times that a takeover may find a writer, not yet aware of its fence, to have been faster. */
 export const TAKEOVER_ROUNDS_MAX = 1000;
 
+/** Appends that wait for a stalled WAL this long are answered, with their outcome open. */
+export const STALL_ANSWER_MS = 10_000;
+
 // Upload and data objects (DESIGN 6).
 export const UPLOAD_BYTES_DEFAULT = 100 * MIB;
 export const UPLOAD_SEGMENTS_DEFAULT = 1000;
@@ -161,6 +164,8 @@ export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
 
 /** Deadlines stored by one command before a graceful end. */
 export const DEADLINES_PER_COMMAND_MAX = 10_000;
+/** Ended registrations of this node whose WAL is looked at for left-overs at start, newest first. */
+export const ENDED_WALS_CLEANED_MAX = 8;
 /** Between two tries of a start that cannot write. */
 export const START_RETRY_MS_MIN = 100;
 export const START_RETRY_MS_MAX = 2_000;

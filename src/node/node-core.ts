@@ -18,7 +18,7 @@ import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { DEADLINES_PER_COMMAND_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import { DEADLINES_PER_COMMAND_MAX, ENDED_WALS_CLEANED_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
@@ -143,6 +143,15 @@ export class NodeCore {
     });
     this.streams.start();
     this.#phase = "serving";
+    await this.#removeEndedWals();
+  }
+
+  /** What a crash between a registration's end and the removal of its segments left. */
+  async #removeEndedWals(): Promise<void> {
+    const { nodeId } = this.#components.settings;
+    const ended = [...this.metadata.view.registrations()].filter(({ name, state }) => name.nodeId === nodeId && state === "ended");
+    ended.sort((left, right) => right.name.nodeEpoch - left.name.nodeEpoch);
+    for (const { name, committedNumber } of ended.slice(0, ENDED_WALS_CLEANED_MAX)) await this.engine.removeWal(name, committedNumber);
   }
 
   async #register(addresses: Addresses): Promise<RegistrationName> {
@@ -223,6 +232,8 @@ export class NodeCore {
       await this.#storeDeadlines();
       const outcome = await this.metadata.end(lastNumber);
       if (!outcome.applied) throw new PicoError("internal", `the end of the registration was refused (${outcome.code})`);
+      const self = this.metadata.registration;
+      if (self !== null) await this.engine.removeWal(self, lastNumber);
     }
     this.#stopping.abort();
     await this.metadata.stop();

@@ -19,14 +19,15 @@ import type { RegistrationName } from "../lib/registration.ts";
 import type { Outcome } from "../metadata/command.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata, Proposal } from "../metadata/metadata.ts";
-import { initialDeadlineMs } from "./stream-expiry.ts";
 import { StreamSession } from "./stream-session.ts";
 import type { MaybePromise } from "./stream-service.ts";
 
 /** What the table tells its owner. */
 export interface SessionTableEvents {
-  /** A session with a deadline was opened. */
+  /** A session was opened; it has no deadline yet. */
   opened(session: StreamSession): void;
+  /** An idle session was dropped; the stream is still owned. */
+  dropped(session: StreamSession): void;
   /** Proposes the removal of a session that is past its deadline and resolves with its outcome applied, or unknown for too long. */
   expire(session: StreamSession): Promise<void>;
 }
@@ -137,25 +138,23 @@ export class SessionTable {
     const stored = await this.engine.tailState(entry.streamId);
     const current = this.metadata.view.streamById(entry.streamId);
     if (current === null || current.isDeleted) throw notFound(entry.name);
-    return this.adopt(current, stored ?? initialTailState(current));
+    return this.#adopt(current, stored ?? initialTailState(current));
   }
 
-  /** Makes the session of a stream whose tail state is at hand: just created, or read. */
-  adopt(entry: StreamEntry, tailState: TailState): StreamSession {
+  #adopt(entry: StreamEntry, tailState: TailState): StreamSession {
     const log = this.engine.openLog(entry.streamId, tailState);
     const session = new StreamSession(entry, log, new TailFold(tailState), this.engine, this.clock);
-    session.deadlineMs = initialDeadlineMs(entry, this.metadata);
     session.lastUsedMs = this.clock.monotonicMs();
     this.#byName.set(entry.name, session);
     this.#byId.set(entry.streamId, session);
-    if (session.deadlineMs !== null) this.events.opened(session);
+    this.events.opened(session);
     return session;
   }
 
   /** Forgets a stream that is deleted, expired or no longer this node's. */
   remove(session: StreamSession, outcome: "deleted" | "moved"): void {
     this.#forget(session);
-    session.waiters.wakeAll(outcome);
+    session.endWaits(outcome);
   }
 
   /** Whether the session's tail state is in a data object, so that it may leave memory. */
@@ -168,10 +167,10 @@ export class SessionTable {
     const idleSinceMs = this.clock.monotonicMs() - SESSION_IDLE_MS;
     for (const session of this.#byId.values()) {
       session.releasePage();
-      if (session.lastUsedMs > idleSinceMs || session.waiters.size > 0 || session.frozen !== null) continue;
-      // A sliding deadline is held by the session alone.
-      if (session.entry.settings.ttlSeconds !== null) continue;
-      if (this.canDrop(session)) this.#forget(session);
+      if (session.lastUsedMs > idleSinceMs || session.waiterCount > 0 || session.frozen !== null) continue;
+      if (!this.canDrop(session)) continue;
+      this.#forget(session);
+      this.events.dropped(session);
     }
   }
 

@@ -43,6 +43,8 @@ export class StreamExpiry {
   readonly #heap = new DeadlineHeap();
   /** Streams with an entry in the heap: at most one each. */
   readonly #watched = new Set<number>();
+  /** Deadlines that touches moved, of streams whose session was dropped since. */
+  readonly #kept = new Map<number, number>();
   #timer: Timer | null = null;
   #isStopped = false;
   /** Of the last look, by the monotonic clock; for operators. */
@@ -68,6 +70,25 @@ export class StreamExpiry {
     if (this.#watched.has(streamId)) return;
     this.#watched.add(streamId);
     this.#heap.push({ atMs: deadlineMs, streamId });
+  }
+
+  /** Remembers the deadline of a stream that is in use no longer. */
+  keep(streamId: number, deadlineMs: number): void {
+    this.#kept.set(streamId, deadlineMs);
+  }
+
+  kept(streamId: number): number | null {
+    return this.#kept.get(streamId) ?? null;
+  }
+
+  takeKept(streamId: number): number | null {
+    const deadlineMs = this.kept(streamId);
+    this.#kept.delete(streamId);
+    return deadlineMs;
+  }
+
+  *keptDeadlines(): Generator<{ readonly streamId: number; readonly deadlineMs: number }> {
+    for (const [streamId, deadlineMs] of this.#kept) yield { streamId, deadlineMs };
   }
 
   #schedule(): void {

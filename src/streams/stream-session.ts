@@ -11,14 +11,14 @@ import type { Engine } from "../engine/engine.ts";
 import type { StreamLog } from "../engine/log-cache.ts";
 import type { PageBuilder } from "../engine/page-builder.ts";
 import type { TailFold } from "../engine/tail-fold.ts";
-import type { ProducerStamp } from "../engine/tail-state.ts";
+import type { ProducerStamp, ProducerState } from "../engine/tail-state.ts";
 import type { Clock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import { PRODUCERS_MAX } from "../lib/limits.ts";
 import { mimeOf } from "../lib/mime.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
 import { type AppendState, decideAppend } from "./append-decision.ts";
-import type { AppendRequest, AppendResult, MaybePromise, ReadPage, ReadRequest, StreamInfo } from "./stream-service.ts";
+import type { AppendRequest, AppendResult, MaybePromise, ReadPage, ReadRequest, StreamInfo, WaitOutcome } from "./stream-service.ts";
 import { WaiterList } from "./waiter-list.ts";
 
 /** Until what is assigned so far is durable. */
@@ -28,8 +28,10 @@ interface DurabilityWait {
   readonly reject: (error: Error) => void;
 }
 
-export class StreamSession {
-  readonly waiters = new WaiterList();
+/** Shared by the sessions in which nobody waits. */
+const NO_WAITS: DurabilityWait[] = [];
+
+export class StreamSession implements AppendState {
   readonly mimeType: string;
   /** When it expires, by the database's clock; null: never. Moved by touches. */
   deadlineMs: number | null = null;
@@ -39,10 +41,11 @@ export class StreamSession {
   lastUsedMs = 0;
   /** The close is durable. */
   #isDurablyClosed: boolean;
-  #durabilityWaits: DurabilityWait[] = [];
+  /** Made by the first live read. */
+  #waiters: WaiterList | null = null;
+  #durabilityWaits: DurabilityWait[] = NO_WAITS;
   /** Readers at the tail share the last page, so that what is encoded from it is shared too. */
   #lastPage: { readonly page: ReadPage; readonly recordsMax: number; readonly bytesMax: number; readonly tail: number } | null = null;
-  readonly #appendState: AppendState;
 
   constructor(
     /** The stream as the view has it now; replaced when that changes. */
@@ -55,23 +58,6 @@ export class StreamSession {
   ) {
     this.mimeType = mimeOf(entry.settings.contentType);
     this.#isDurablyClosed = tail.isClosed;
-    const mimeType = this.mimeType;
-    this.#appendState = {
-      get nextOffset() {
-        return tail.nextOffset;
-      },
-      get isClosed() {
-        return tail.isClosed;
-      },
-      get closedBy() {
-        return tail.closedBy;
-      },
-      get streamSeq() {
-        return tail.streamSeq;
-      },
-      mimeType,
-      producer: (producerId) => tail.producer(producerId),
-    };
     log.isHeld = true;
   }
 
@@ -79,8 +65,56 @@ export class StreamSession {
     return this.entry.streamId;
   }
 
-  get isClosed(): boolean {
+  get isDurablyClosed(): boolean {
     return this.#isDurablyClosed;
+  }
+
+  // The assigned state, for `decideAppend`.
+
+  get nextOffset(): number {
+    return this.tail.nextOffset;
+  }
+
+  get isClosed(): boolean {
+    return this.tail.isClosed;
+  }
+
+  get closedBy(): ProducerStamp | null {
+    return this.tail.closedBy;
+  }
+
+  get streamSeq(): string | null {
+    return this.tail.streamSeq;
+  }
+
+  producer(producerId: string): ProducerState | undefined {
+    return this.tail.producer(producerId);
+  }
+
+  // Live reads.
+
+  get waiterCount(): number {
+    return this.#waiters?.size ?? 0;
+  }
+
+  /** Parks a read until the durable tail passes `offset`, or the stream is closed; looks once more behind the registration. */
+  wait(offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
+    this.#waiters ??= new WaiterList();
+    const outcome = this.#waiters.wait(offset, timeoutMs, signal, this.clock);
+    this.#wakeReaders();
+    return outcome;
+  }
+
+  /** Ends every wait: the stream is gone from here. */
+  endWaits(outcome: WaitOutcome): void {
+    this.#waiters?.wakeAll(outcome);
+  }
+
+  #wakeReaders(): void {
+    const waiters = this.#waiters;
+    if (waiters === null || waiters.size === 0) return;
+    waiters.wakeBelow(this.log.durableOffset);
+    if (this.#isDurablyClosed) waiters.wakeAll("closed");
   }
 
   /** Everything assigned is durable. */
@@ -102,7 +136,7 @@ export class StreamSession {
   }
 
   append(request: AppendRequest): Promise<AppendResult> {
-    const decision = decideAppend(this.#appendState, request);
+    const decision = decideAppend(this, request);
     switch (decision.kind) {
       case "write":
         return this.#write(request);
@@ -168,10 +202,7 @@ export class StreamSession {
   }
 
   #wake(): void {
-    if (this.waiters.size > 0) {
-      this.waiters.wakeBelow(this.log.durableOffset);
-      if (this.#isDurablyClosed) this.waiters.wakeAll("closed");
-    }
+    this.#wakeReaders();
     const waits = this.#durabilityWaits;
     if (waits.length === 0) return;
     const durable = this.log.durableChangeNumber;
@@ -181,7 +212,7 @@ export class StreamSession {
 
   #failWaits(error: Error): void {
     const waits = this.#durabilityWaits;
-    this.#durabilityWaits = [];
+    this.#durabilityWaits = NO_WAITS;
     for (const wait of waits) wait.reject(error);
   }
 
@@ -190,7 +221,7 @@ export class StreamSession {
     if (this.isSettled) return Promise.resolve();
     const { changeNumber } = this.tail;
     return new Promise((resolve, reject) => {
-      this.#durabilityWaits.push({ changeNumber, resolve, reject });
+      this.#durabilityWaits = [...this.#durabilityWaits, { changeNumber, resolve, reject }];
     });
   }
 

@@ -67,7 +67,10 @@ export class Streams implements StreamService {
     this.#metadata = metadata;
     this.#isOwn = isOwn;
     this.#table = new SessionTable(clock, metadata, engine, isOwn, {
-      opened: (session) => this.#watch(session),
+      opened: (session) => this.#opened(session),
+      dropped: (session) => {
+        if (session.entry.settings.ttlSeconds !== null && session.deadlineMs !== null) this.#expiry.keep(session.streamId, session.deadlineMs);
+      },
       expire: (session) => this.#expire(session),
     });
     this.#expiry = new StreamExpiry(clock, metadata, {
@@ -111,8 +114,9 @@ export class Streams implements StreamService {
   /** Deadlines that touches moved beyond what is stored, for the end of this registration. */
   *movedDeadlines(): Generator<{ readonly streamId: number; readonly deadlineMs: number }> {
     for (const { streamId, deadlineMs, entry } of this.#table.sessions()) {
-      if (entry.settings.ttlSeconds !== null && deadlineMs !== null && deadlineMs !== entry.deadlineMs) yield { streamId, deadlineMs };
+      if (entry.settings.ttlSeconds !== null && deadlineMs !== null) yield { streamId, deadlineMs };
     }
+    yield* this.#expiry.keptDeadlines();
   }
 
   create(request: CreateRequest): Promise<CreateResult> {
@@ -120,11 +124,10 @@ export class Streams implements StreamService {
   }
 
   append(request: AppendRequest): Promise<AppendResult> {
-    const result = this.#use(request.name, (session) => {
+    return this.#use(request.name, (session) => {
       this.#touch(session);
       return session.append(request);
     });
-    return result;
   }
 
   async trim(name: string, offset: bigint): Promise<{ readonly startOffset: number }> {
@@ -170,11 +173,7 @@ export class Streams implements StreamService {
     if (this.#waiterCount >= WAITERS_MAX) throw unavailable(`${WAITERS_MAX} live reads wait on this node, which is its limit`);
     this.#waiterCount += 1;
     try {
-      // Registered before the last look, so that nothing slips between.
-      const outcome = session.waiters.wait(offset, timeoutMs, signal, this.#clock);
-      if (session.log.durableOffset > offset) session.waiters.wakeBelow(session.log.durableOffset);
-      else if (session.isClosed) session.waiters.wakeAll("closed");
-      return await outcome;
+      return await session.wait(offset, timeoutMs, signal);
     } finally {
       this.#waiterCount -= 1;
       session.lastUsedMs = this.#clock.monotonicMs();
@@ -191,7 +190,7 @@ export class Streams implements StreamService {
       items.push({
         name: entry.name,
         settings: entry.settings,
-        isClosed: session?.isClosed ?? entry.isClosed,
+        isClosed: session?.isDurablyClosed ?? entry.isClosed,
         startOffset: session === undefined ? null : session.entry.startOffset,
         nextOffset: session === undefined ? null : session.log.durableOffset,
       });
@@ -244,7 +243,9 @@ export class Streams implements StreamService {
     else session.entry = entry;
   }
 
-  #watch(session: StreamSession): void {
+  /** A session goes on with the deadline that touches of an earlier one moved. */
+  #opened(session: StreamSession): void {
+    session.deadlineMs = this.#expiry.takeKept(session.streamId) ?? initialDeadlineMs(session.entry, this.#metadata);
     if (session.deadlineMs !== null) this.#expiry.watch(session.streamId, session.deadlineMs);
   }
 
@@ -252,12 +253,15 @@ export class Streams implements StreamService {
   #deadlineMs(streamId: number): number | null {
     const session = this.#table.byId(streamId);
     if (session !== undefined) {
-      if (session.waiters.size > 0) this.#touch(session);
+      if (session.waiterCount > 0) this.#touch(session);
       return session.deadlineMs;
     }
     const entry = this.#metadata.view.streamById(streamId);
-    if (entry === null || entry.isDeleted || !this.#isOurs(entry)) return null;
-    return initialDeadlineMs(entry, this.#metadata);
+    if (entry === null || entry.isDeleted || !this.#isOurs(entry)) {
+      this.#expiry.takeKept(streamId);
+      return null;
+    }
+    return this.#expiry.kept(streamId) ?? initialDeadlineMs(entry, this.#metadata);
   }
 
   async #expireById(streamId: number): Promise<void> {
