@@ -52,6 +52,11 @@ export function apply(state: MetadataState, row: CommandRow): readonly Outcome[]
   return outcomes;
 }
 
+/** Whether the row repeats the last applied batch of its registration, so that applying it changes nothing but the index. */
+export function isRepeat(state: MetadataState, row: Pick<CommandRow, "proposer" | "batch">): boolean {
+  return state.registration(row.proposer)?.lastBatch === row.batch;
+}
+
 function applyBatch(state: MetadataState, row: CommandRow): readonly Outcome[] {
   const before = state.registration(row.proposer);
   if (before !== null) {

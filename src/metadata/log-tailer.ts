@@ -13,7 +13,7 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf, PicoError } from "../lib/errors.ts";
 import { CATCH_UP_WAIT_MS, LOG_PAGE_ROWS, LOG_VERIFY_MS } from "../lib/limits.ts";
 import type { LogPage, LogRow, SqlStore } from "../sql/sql-store.ts";
-import { apply, type CommandRow } from "./apply.ts";
+import { apply, type CommandRow, isRepeat } from "./apply.ts";
 import type { Outcome } from "./command.ts";
 import { decodeBatch } from "./command-format.ts";
 import type { MetadataState } from "./state.ts";
@@ -22,7 +22,7 @@ export interface LogTailerOptions {
   readonly store: SqlStore;
   readonly state: MetadataState;
   readonly clock: Clock;
-  /** Called after each applied row, before the next. Must not throw. */
+  /** Called after each applied row, before the next, except for one that repeats a batch. Must not throw. */
   readonly onApplied: (row: CommandRow, outcomes: readonly Outcome[]) => void;
   /** Called once, when the tailer has stopped for good. */
   readonly onFatal: (error: unknown) => void;
@@ -158,7 +158,9 @@ export class LogTailer {
       const batch = decodeBatch(row.payload, `command log row ${row.index}`);
       const { index, atMs, rowId, proposer } = row;
       const commandRow = { index, atMs, rowId, proposer, batch: row.batch, ...batch };
-      onApplied(commandRow, apply(state, commandRow));
+      const isRepeated = isRepeat(state, commandRow);
+      const outcomes = apply(state, commandRow);
+      if (!isRepeated) onApplied(commandRow, outcomes);
     } catch (error) {
       this.#stop(error);
     }
