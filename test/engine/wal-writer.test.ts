@@ -3,7 +3,7 @@ import { decodeSegment, SEGMENT_HEADER_BYTES } from "../../src/engine/wal-segmen
 import { type WalSegment, WalWriter, type WalWriterOptions } from "../../src/engine/wal-writer.ts";
 import { concatBytes, utf8Decoder, utf8Encoder } from "../../src/lib/bytes.ts";
 import { PicoError } from "../../src/lib/errors.ts";
-import { WAL_RETRY_MS_MAX, WAL_SLAB_BYTES } from "../../src/lib/limits.ts";
+import { SEGMENT_BYTES_MAX, WAL_RETRY_MS_MAX, WAL_SLAB_BYTES } from "../../src/lib/limits.ts";
 import {
   codeOf,
   hastyClock,
@@ -172,6 +172,19 @@ test("an entry whose encoding throws leaves no trace", async () => {
   append(writer, "b");
   await turn();
   expect(storedText(store, 1)).toBe("ab");
+});
+
+test("an entry that overfills the open segment goes into the next, and one that fits none is refused without a trace", async () => {
+  const { store, writer, ends } = bench({ segmentBytes: SEGMENT_BYTES_MAX });
+  const largest = new Uint8Array(SEGMENT_BYTES_MAX - SEGMENT_HEADER_BYTES);
+  append(writer, "a");
+  const position = writer.append((out) => out.bytes(largest));
+  expect([position.segment.number, position.start, position.end]).toEqual([2, SEGMENT_HEADER_BYTES, SEGMENT_BYTES_MAX]);
+  append(writer, "b");
+  expect(() => writer.append((out) => out.bytes(new Uint8Array(SEGMENT_BYTES_MAX)))).toThrow(PicoError);
+  append(writer, "c");
+  await turn();
+  expect([storedText(store, 1), storedText(store, 3), ends]).toEqual(["a", "bc", []]);
 });
 
 test("each header carries the trim point and durable number of its first attempt", async () => {

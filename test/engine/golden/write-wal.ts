@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { encodeFileHeader, encodeFrameHeader, FRAME_HEADER_BYTES, WAL_PAGE_BYTES } from "../../../src/engine/wal-file.ts";
 import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../../src/engine/wal-segment.ts";
 import { ByteWriter, utf8Encoder } from "../../../src/lib/bytes.ts";
 import { checksum64 } from "../../../src/lib/checksum.ts";
@@ -34,6 +35,36 @@ function changed(bytes: Uint8Array, at: number, value: number, rechecked: boolea
   return copy;
 }
 
+const SALT = 0x1122334455667788n;
+
+/** Three pages: the header, segment 42 and segment 44. */
+function walFile(): Uint8Array {
+  const { registration } = GOLDEN_MARKS;
+  const file = new Uint8Array(3 * WAL_PAGE_BYTES);
+  file.set(encodeFileHeader(registration, file.length, SALT));
+  for (const [page, number] of [
+    [1, 42],
+    [2, 44],
+  ] as const) {
+    const stored = segment(GOLDEN_BODY, { ...GOLDEN_MARKS, number });
+    const frame = file.subarray(page * WAL_PAGE_BYTES);
+    encodeFrameHeader(frame, registration, number, stored.length, SALT);
+    frame.set(stored, FRAME_HEADER_BYTES);
+  }
+  return file;
+}
+
+/** A copy of the file with one byte of a header changed, and the header's checksum right again on request. */
+function changedFile(at: number, value: number, recheckedPage: number | null): Uint8Array {
+  const file = walFile();
+  file[at] = value;
+  if (recheckedPage !== null) {
+    const header = file.subarray(recheckedPage * WAL_PAGE_BYTES, recheckedPage * WAL_PAGE_BYTES + FRAME_HEADER_BYTES);
+    new DataView(file.buffer).setBigUint64(recheckedPage * WAL_PAGE_BYTES, checksum64(header.subarray(8)));
+  }
+  return file;
+}
+
 function goldenFiles(): Record<string, Uint8Array> {
   const whole = segment(GOLDEN_BODY);
   const tombstone = encodeTombstone(GOLDEN_MARKS, GOLDEN_TAKER);
@@ -61,6 +92,13 @@ function goldenFiles(): Record<string, Uint8Array> {
     }),
     "wal-segment-unknown-kind": changed(whole, 14, 9, true),
     "wal-segment-newer-version": changed(whole, 13, 2, true),
+    "wal-file-two-frames": walFile(),
+    "wal-file-flipped-header-bit": changedFile(47, 0x89, null),
+    "wal-file-flipped-bit-in-second-frame-header": changedFile(2 * WAL_PAGE_BYTES + 39, 45, null),
+    "wal-file-frame-of-another-salt": changedFile(2 * WAL_PAGE_BYTES + 47, 0x89, 2),
+    "wal-file-newer-version": changedFile(13, 2, 0),
+    "wal-file-header-and-first-frame-lost": walFile().fill(0xa5, 0, 2 * WAL_PAGE_BYTES),
+    "wal-file-never-used": encodeFileHeader(GOLDEN_MARKS.registration, WAL_PAGE_BYTES, SALT),
   };
 }
 
