@@ -21,19 +21,19 @@ import { STALL_ANSWER_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
-import type { Metadata } from "../metadata/metadata.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { DataObjectReaders } from "./data-object-readers.ts";
 import { type CachedSegment, type EntryCompletion, LogCache, LogEntry, type StreamLog } from "./log-cache.ts";
 import type { PageBuilder } from "./page-builder.ts";
 import type { NewRecord } from "./record.ts";
 import { type PageBounds, StreamReader } from "./stream-reader.ts";
 import type { TailFold } from "./tail-fold.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
-import type { UploadSource, Uploader } from "./uploader.ts";
+import type { Uploader, UploadSource } from "./uploader.ts";
 import { encodeWalEntry } from "./wal-entry.ts";
 import type { WalStore } from "./wal-store.ts";
 import { type WalSegment, WalWriter } from "./wal-writer.ts";
-import type { DataObjectReaders } from "./data-object-readers.ts";
 
 export interface EngineSettings {
   readonly clusterId: string;
@@ -199,7 +199,10 @@ export class Engine {
       batchStart = encodeWalEntry(out, head, storedForm(records));
     });
     const cached = this.#cachedSegment(segment);
-    this.cache.addEntry(cached, new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion));
+    this.cache.addEntry(
+      cached,
+      new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion),
+    );
     log.lastNumber = segment.number;
     tail.apply(head);
     this.#backlogBytes += end - start;
@@ -386,7 +389,8 @@ export class Engine {
     try {
       const left = await wal.trim(registration, to);
       const [first] = left;
-      if (first !== undefined) log.warn("WAL segments could not be removed", { segments: left.length, number: first.number, reason: first.reason });
+      if (first !== undefined)
+        log.warn("WAL segments could not be removed", { segments: left.length, number: first.number, reason: first.reason });
     } catch (error) {
       log.warn("the WAL could not be trimmed", { error });
     }

@@ -14,9 +14,9 @@ import { formatRegistration, type RegistrationName } from "../lib/registration.t
 import type { RegistrationEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { type CachedSegment, type LogCache, LogEntry } from "./log-cache.ts";
+import { emptyTailState } from "./tail-state-format.ts";
 import type { Uploader } from "./uploader.ts";
 import { decodeWalEntry, type WalEntry } from "./wal-entry.ts";
-import { emptyTailState } from "./tail-state-format.ts";
 import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
 import type { WalStore } from "./wal-store.ts";
 import { inspectWal, type ReplayedSegment, type TakenWal, takeOverWal } from "./wal-takeover.ts";
@@ -73,7 +73,8 @@ export class Recovery {
     const { wal, clock, random, uploader, cache, log, signal } = this.#components;
     const registration = this.#victim;
     const position = this.#entry().fencedNumber;
-    if (position === null) throw new PicoError("internal", `registration ${formatRegistration(registration)} is recovered before it is fenced`);
+    if (position === null)
+      throw new PicoError("internal", `registration ${formatRegistration(registration)} is recovered before it is fenced`);
     const taken = await takeOverWal({ store: wal, clock, random, registration, position, takenBy: self });
     if (this.#replayed === null) await this.#replay(taken);
     else this.#assertSame(taken);
@@ -100,7 +101,8 @@ export class Recovery {
 
   #entry(): RegistrationEntry {
     const entry = this.#components.metadata.view.registration(this.#victim);
-    if (entry === null) throw new PicoError("corrupt", `registration ${formatRegistration(this.#victim)} is not known`, { where: "metadata" });
+    if (entry === null)
+      throw new PicoError("corrupt", `registration ${formatRegistration(this.#victim)} is not known`, { where: "metadata" });
     return entry;
   }
 
@@ -123,7 +125,11 @@ export class Recovery {
   #assertSame(taken: TakenWal): void {
     if (taken.lastNumber === this.#lastNumber) return;
     const where = `WAL ${formatRegistration(this.#victim)}`;
-    throw new PicoError("corrupt", `${where} ended at ${this.#lastNumber} when it was read, and at ${taken.lastNumber} when it was taken over`, { where });
+    throw new PicoError(
+      "corrupt",
+      `${where} ended at ${this.#lastNumber} when it was read, and at ${taken.lastNumber} when it was taken over`,
+      { where },
+    );
   }
 
   /** Adds a replayed segment's entries to the log cache; they are durable. */
@@ -169,7 +175,8 @@ export class Recovery {
     const { wal, log } = this.#components;
     try {
       const left = await wal.trim(this.#victim, lastNumber);
-      if (left.length > 0) log.warn("WAL segments of an ended registration could not be removed", { segments: left.length, reason: left[0]?.reason });
+      if (left.length > 0)
+        log.warn("WAL segments of an ended registration could not be removed", { segments: left.length, reason: left[0]?.reason });
     } catch (error) {
       log.warn("the WAL of an ended registration could not be trimmed", { error });
     }

@@ -80,7 +80,13 @@ export class Uploader {
         return await this.#attempt(source, signal);
       } catch (error) {
         if (!isRetryable(error) || signal.aborted) throw error;
-        log.warn("an upload failed and is tried again", { wal: formatRegistration(source.wal), from: source.from, to: source.to, attempt, error });
+        log.warn("an upload failed and is tried again", {
+          wal: formatRegistration(source.wal),
+          from: source.from,
+          to: source.to,
+          attempt,
+          error,
+        });
       }
       await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
       if (signal.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });

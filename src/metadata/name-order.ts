@@ -2,7 +2,7 @@
  * Stream names in ascending byte order of their UTF-8, for prefix lists. JavaScript compares UTF-16 code
  * units, which differs from that where a surrogate pair (U+10000 and up) meets U+E000 to U+FFFF.
  */
-import BTree from "sorted-btree";
+import { SortedMap } from "../lib/sorted-map.ts";
 
 /** Negative, zero or positive, as the UTF-8 bytes of `left` sort before, with or behind those of `right`. */
 export function compareUtf8(left: string, right: string): number {
@@ -23,7 +23,7 @@ function rankOf(unit: number): number {
 
 /** Names and their stream ids. The tree costs about 24 bytes a name beside the name itself. */
 export class NameOrder {
-  readonly #tree = new BTree<string, number>(undefined, compareUtf8, 64);
+  readonly #tree = new SortedMap<string, number>(undefined, compareUtf8, 64);
 
   get size(): number {
     return this.#tree.size;

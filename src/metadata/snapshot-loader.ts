@@ -9,16 +9,24 @@ import { MetadataState } from "./state.ts";
 import { decodeRow } from "./state-format.ts";
 import { type HashedRows, RowSum } from "./state-hash.ts";
 
+/** Reads of a snapshot that another node replaced, and truncated the log below, meanwhile. */
+const READ_TRIES_MAX = 5;
+
 /** The state at the snapshot's index; an empty one where there is no snapshot. Throws `corrupt` or `incompatible`. */
 export async function loadState(store: SqlStore): Promise<MetadataState> {
-  const state = new MetadataState();
-  const head = await store.readSnapshot((rows) => {
-    for (const { key, value } of rows) state.load(key, value, decodeRow(key, value));
-  });
-  assertWhole(store, head, state.hash());
-  await assertInLog(store, head);
-  state.loaded(head.index, head.rowId);
-  return state;
+  for (let tries = 1; ; tries++) {
+    const state = new MetadataState();
+    const head = await store.readSnapshot((rows) => {
+      for (const { key, value } of rows) state.load(key, value, decodeRow(key, value));
+    });
+    assertWhole(store, head, state.hash());
+    state.loaded(head.index, head.rowId);
+    const rowId = head.index === 0 ? head.rowId : await store.rowIdAt(head.index);
+    if (rowId === head.rowId) return state;
+    // The row at the newest snapshot's index is never truncated.
+    const isReplaced = rowId === null && (await store.readLog(head.index, 1)).first > head.index;
+    if (!isReplaced || tries >= READ_TRIES_MAX) throw foreignLog(store, head, rowId);
+  }
 }
 
 /** The head of the stored snapshot, once all its rows were read and found right. Throws `corrupt`. */
@@ -41,12 +49,9 @@ function assertWhole(store: SqlStore, head: SnapshotHead, found: HashedRows): vo
   );
 }
 
-/** The row at the snapshot's index is never truncated, so a log without it is another or an older one. */
-async function assertInLog(store: SqlStore, head: SnapshotHead): Promise<void> {
-  if (head.index === 0) return;
-  const rowId = await store.rowIdAt(head.index);
-  if (rowId === head.rowId) return;
-  throw new PicoError(
+/** The log is another one than the snapshot was made from, or an older state of it. */
+function foreignLog(store: SqlStore, head: SnapshotHead, rowId: string | null): PicoError {
+  return new PicoError(
     "corrupt",
     `the command log in ${store.description} does not belong to its snapshot: row ${head.index} is ${rowId ?? "missing"}, ` +
       `${head.rowId} was applied; restore log and snapshot together`,

@@ -1,13 +1,13 @@
 /** Opens the seams that the settings name, and closes them in the other order. */
 import { join } from "node:path";
-import { ObjectWal } from "../engine/wal-store-object.ts";
-import { LocalDiskWal } from "../engine/wal-store-local.ts";
 import type { WalStore } from "../engine/wal-store.ts";
+import { LocalDiskWal } from "../engine/wal-store-local.ts";
+import { ObjectWal } from "../engine/wal-store-object.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemRandom } from "../lib/random.ts";
-import { SQLITE_MEMORY_PATH } from "../sql/sqlite-database.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
+import { SQLITE_MEMORY_PATH } from "../sql/sqlite-database.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
 import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";

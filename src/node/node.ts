@@ -69,7 +69,11 @@ class Node implements RunningNode {
   }
 
   get addresses(): RunningNode["addresses"] {
-    return { pico: withoutScheme(this.#bound.pico), durableStreams: withoutScheme(this.#bound.durableStreams), admin: withoutScheme(this.#bound.admin) };
+    return {
+      pico: withoutScheme(this.#bound.pico),
+      durableStreams: withoutScheme(this.#bound.durableStreams),
+      admin: withoutScheme(this.#bound.admin),
+    };
   }
 
   async start(): Promise<void> {
@@ -77,13 +81,25 @@ class Node implements RunningNode {
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log);
     const { sql, store, wal } = this.#parts;
-    const core = await NodeCore.open({ clock: systemClock, random: systemRandom, log: this.#log, sql, store, wal, settings: coreSettings(settings) });
+    const core = await NodeCore.open({
+      clock: systemClock,
+      random: systemRandom,
+      log: this.#log,
+      sql,
+      store,
+      wal,
+      settings: coreSettings(settings),
+    });
     this.#core = core;
     core.failed.then((error) => this.#endByItself(error));
     const addresses = this.#startListeners(core);
     this.#isServing = true;
     await core.start(addresses);
-    this.#log.info("the node serves", { nodeId: settings.nodeId, nodeEpoch: core.metadata.registration?.nodeEpoch, streams: core.metadata.view.streamCount });
+    this.#log.info("the node serves", {
+      nodeId: settings.nodeId,
+      nodeEpoch: core.metadata.registration?.nodeEpoch,
+      streams: core.metadata.view.streamCount,
+    });
   }
 
   #startAdmin(): void {
@@ -151,7 +167,10 @@ class Node implements RunningNode {
     timeUp.abort();
     await this.cut();
     if (end === "late") {
-      throw new PicoError("unavailable", `the graceful stop took longer than ${stopTimeoutSeconds} s and was ended as by a crash; the next start recovers`);
+      throw new PicoError(
+        "unavailable",
+        `the graceful stop took longer than ${stopTimeoutSeconds} s and was ended as by a crash; the next start recovers`,
+      );
     }
   }
 

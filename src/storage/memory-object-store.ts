@@ -2,9 +2,10 @@
  * The object store in memory: for tests, simulations and servers whose data may go with the process.
  * Everything it holds is a copy, and so is everything it gives away.
  */
-import BTree from "sorted-btree";
+
 import type { Clock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
+import { SortedMap } from "../lib/sorted-map.ts";
 import { checkDeleteKeys, checkListArguments, checkObjectKey, clipRange } from "./object-key.ts";
 import type { DeleteOutcome, ListedObject, ListPage, ObjectStore } from "./object-store.ts";
 
@@ -16,7 +17,7 @@ interface StoredObject {
 export class MemoryObjectStore implements ObjectStore {
   readonly description = "memory:";
   readonly #clock: Clock;
-  readonly #objects = new BTree<string, StoredObject>(undefined, compareKeys);
+  readonly #objects = new SortedMap<string, StoredObject>(undefined, compareKeys);
   #isClosed = false;
 
   constructor(clock: Clock) {

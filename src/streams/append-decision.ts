@@ -51,9 +51,13 @@ export function decideAppend(state: AppendState, request: AppendRequest): Append
   }
   if (request.streamSeq !== null && state.streamSeq !== null && !isAbove(request.streamSeq, state.streamSeq)) {
     return refuse(
-      new PicoError("stream_seq_conflict", `Stream-Seq must rise: ${JSON.stringify(request.streamSeq)} is not above ${JSON.stringify(state.streamSeq)}`, {
-        tail: state.nextOffset,
-      }),
+      new PicoError(
+        "stream_seq_conflict",
+        `Stream-Seq must rise: ${JSON.stringify(request.streamSeq)} is not above ${JSON.stringify(state.streamSeq)}`,
+        {
+          tail: state.nextOffset,
+        },
+      ),
     );
   }
   return WRITE;

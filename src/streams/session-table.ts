@@ -10,8 +10,8 @@
  */
 import type { Engine } from "../engine/engine.ts";
 import { TailFold } from "../engine/tail-fold.ts";
-import { emptyTailState } from "../engine/tail-state-format.ts";
 import type { TailState } from "../engine/tail-state.ts";
+import { emptyTailState } from "../engine/tail-state-format.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import { PROPOSAL_WAIT_MS, SESSION_IDLE_MS } from "../lib/limits.ts";
@@ -19,8 +19,8 @@ import type { RegistrationName } from "../lib/registration.ts";
 import type { Outcome } from "../metadata/command.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata, Proposal } from "../metadata/metadata.ts";
-import { StreamSession } from "./stream-session.ts";
 import type { MaybePromise } from "./stream-service.ts";
+import { StreamSession } from "./stream-session.ts";
 
 /** What the table tells its owner. */
 export interface SessionTableEvents {

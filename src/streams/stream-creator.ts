@@ -98,7 +98,14 @@ export class StreamCreator {
     if (request.fork === null) {
       const { contentType, ttlSeconds, expiresAtMs } = request;
       if (contentType === null) throw new PicoError("bad_request", "a stream needs a content type", { what: "content type" });
-      return { streamId: this.#ids.take(), name, isClosed, settings: { contentType, ttlSeconds, expiresAtMs }, fork: null, records: request.records };
+      return {
+        streamId: this.#ids.take(),
+        name,
+        isClosed,
+        settings: { contentType, ttlSeconds, expiresAtMs },
+        fork: null,
+        records: request.records,
+      };
     }
     const source = await this.#source(request.fork.sourceName);
     const { offset, partial } = await this.#divergence(source, request.fork);
@@ -120,7 +127,10 @@ export class StreamCreator {
   }
 
   /** The fork offset, and the part of the record there that becomes the fork's own first record. */
-  async #divergence(source: StreamSession, fork: NonNullable<CreateRequest["fork"]>): Promise<{ readonly offset: number; readonly partial: Uint8Array | null }> {
+  async #divergence(
+    source: StreamSession,
+    fork: NonNullable<CreateRequest["fork"]>,
+  ): Promise<{ readonly offset: number; readonly partial: Uint8Array | null }> {
     const tail = source.log.durableOffset;
     const anchor = fork.offset ?? tail;
     const { startOffset } = source.entry;
@@ -201,9 +211,13 @@ function forkSettings(request: CreateRequest, source: StreamSettings): StreamSet
 }
 
 function nameKept(name: string): PicoError {
-  return new PicoError("conflict", `stream ${name} is deleted, and its forks still need its records: the name is taken until they go`, { name });
+  return new PicoError("conflict", `stream ${name} is deleted, and its forks still need its records: the name is taken until they go`, {
+    name,
+  });
 }
 
 function overshoot(subOffset: number, room: number, unit: string): PicoError {
-  return new PicoError("bad_request", `fork sub-offset ${subOffset} is beyond the ${room} ${unit} behind the fork offset`, { what: "fork sub-offset" });
+  return new PicoError("bad_request", `fork sub-offset ${subOffset} is beyond the ${room} ${unit} behind the fork offset`, {
+    what: "fork sub-offset",
+  });
 }

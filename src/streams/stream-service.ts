@@ -9,10 +9,11 @@
  *   `unavailable` may come from any method that takes a name.
  * - Where a value is at hand without waiting it is returned as such, not as a promise.
  */
-import type { ForkOrigin, StreamSettings } from "../metadata/command.ts";
-import type { NewRecord } from "../engine/record.ts";
+
 import type { PageSlice } from "../engine/page-builder.ts";
+import type { NewRecord } from "../engine/record.ts";
 import type { ProducerStamp } from "../engine/tail-state.ts";
+import type { ForkOrigin, StreamSettings } from "../metadata/command.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
 

@@ -258,11 +258,15 @@ export class StreamSession implements AppendState {
     if (position === "tail") return durableTail;
     if (position === "start") return startOffset;
     if (position > durableTail) {
-      throw new PicoError("bad_request", `offset ${position} is above the tail ${durableTail}: read from ${startOffset} to ${durableTail}`, {
-        what: "offset",
-        start: startOffset,
-        tail: durableTail,
-      });
+      throw new PicoError(
+        "bad_request",
+        `offset ${position} is above the tail ${durableTail}: read from ${startOffset} to ${durableTail}`,
+        {
+          what: "offset",
+          start: startOffset,
+          tail: durableTail,
+        },
+      );
     }
     if (position < startOffset) {
       throw new PicoError("offset_gone", `offset ${position} is trimmed: offsets ${startOffset} to ${durableTail} can be read`, {

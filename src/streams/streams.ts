@@ -17,6 +17,7 @@ import type { Metadata } from "../metadata/metadata.ts";
 import { notFound, SessionTable, settle, unavailable } from "./session-table.ts";
 import { StreamCreator } from "./stream-creator.ts";
 import { deadlineAfter, initialDeadlineMs, StreamExpiry } from "./stream-expiry.ts";
+import type { StreamIds } from "./stream-ids.ts";
 import type {
   AppendRequest,
   AppendResult,
@@ -33,7 +34,6 @@ import type {
   WaitOutcome,
 } from "./stream-service.ts";
 import type { StreamSession } from "./stream-session.ts";
-import type { StreamIds } from "./stream-ids.ts";
 
 /** Between two looks for idle sessions. */
 const SWEEP_MS = 10_000;
@@ -69,7 +69,8 @@ export class Streams implements StreamService {
     this.#table = new SessionTable(clock, metadata, engine, isOwn, {
       opened: (session) => this.#opened(session),
       dropped: (session) => {
-        if (session.entry.settings.ttlSeconds !== null && session.deadlineMs !== null) this.#expiry.keep(session.streamId, session.deadlineMs);
+        if (session.entry.settings.ttlSeconds !== null && session.deadlineMs !== null)
+          this.#expiry.keep(session.streamId, session.deadlineMs);
       },
       expire: (session) => this.#expire(session),
     });
@@ -164,7 +165,9 @@ export class Streams implements StreamService {
   #use<T>(name: string, run: (session: StreamSession) => T): unknown {
     const ready = this.#table.ready(name);
     if (!(ready instanceof Promise)) return run(ready);
-    return ready.then((session) => (session.frozen === null && this.#table.byId(session.streamId) === session ? run(session) : this.#use(name, run)));
+    return ready.then((session) =>
+      session.frozen === null && this.#table.byId(session.streamId) === session ? run(session) : this.#use(name, run),
+    );
   }
 
   async wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
