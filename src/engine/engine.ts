@@ -32,7 +32,7 @@ import type { TailFold } from "./tail-fold.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
 import type { Uploader, UploadSource } from "./uploader.ts";
 import { encodeWalEntry } from "./wal-entry.ts";
-import type { WalStore } from "./wal-store.ts";
+import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 import { type WalSegment, WalWriter } from "./wal-writer.ts";
 
 export interface EngineSettings {
@@ -142,8 +142,8 @@ export class Engine {
   }
 
   /** After the registration's end: its segments serve nobody any more. */
-  async removeWal(registration: RegistrationName, lastNumber: number): Promise<void> {
-    await this.#trim(registration, lastNumber);
+  async removeWal(registration: RegistrationName): Promise<void> {
+    await this.#trim(registration, ALL_NUMBERS);
   }
 
   /** Uploads everything and ends the WAL. Resolves with its last number, all of it committed. */

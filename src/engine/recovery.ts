@@ -18,7 +18,7 @@ import { emptyTailState } from "./tail-state-format.ts";
 import type { Uploader } from "./uploader.ts";
 import { decodeWalEntry, type WalEntry } from "./wal-entry.ts";
 import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
-import type { WalStore } from "./wal-store.ts";
+import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 import { inspectWal, type ReplayedSegment, type TakenWal, takeOverWal } from "./wal-takeover.ts";
 import { WalSegment } from "./wal-writer.ts";
 
@@ -96,7 +96,7 @@ export class Recovery {
       segments: this.#progress.segments,
       bytes: this.#progress.bytes,
     });
-    await this.#trim(taken.lastNumber);
+    await this.#trim();
   }
 
   #entry(): RegistrationEntry {
@@ -171,10 +171,10 @@ export class Recovery {
   }
 
   /** Its tombstone stays. What cannot be removed now is left-over, and harmless. */
-  async #trim(lastNumber: number): Promise<void> {
+  async #trim(): Promise<void> {
     const { wal, log } = this.#components;
     try {
-      const left = await wal.trim(this.#victim, lastNumber);
+      const left = await wal.trim(this.#victim, ALL_NUMBERS);
       if (left.length > 0)
         log.warn("WAL segments of an ended registration could not be removed", { segments: left.length, reason: left[0]?.reason });
     } catch (error) {

@@ -10,7 +10,7 @@ import { PicoError } from "../lib/errors.ts";
 import type { ObjectEntry, StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { DataObjectReaders } from "./data-object-readers.ts";
-import type { LogCache, StreamLog } from "./log-cache.ts";
+import type { LogCache } from "./log-cache.ts";
 import { PageBuilder } from "./page-builder.ts";
 import { RecordBatchView } from "./record-batch-view.ts";
 import type { TailState } from "./tail-state.ts";

@@ -145,7 +145,7 @@ export class Uploader {
     const expiresAtMs = metadata.databaseNowMs() + PREPARED_OBJECT_TTL_MS;
     const outcome = await metadata.propose({ type: "prepare_objects", randoms: [objectRandom], expiresAtMs }).outcome;
     if (!outcome.applied) throw lost(`an object could not be prepared (${outcome.code})`);
-    const objectId = outcome.facts["firstObjectId"];
+    const objectId = outcome.facts.firstObjectId;
     assert(objectId !== undefined, "a prepared object has an id");
     const { bytes, summary } = draft.seal(objectId);
     const key = objectKey(clusterId, { random: objectRandom, objectId });

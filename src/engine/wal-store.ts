@@ -15,6 +15,12 @@
 
 import type { RegistrationName } from "../lib/registration.ts";
 
+/**
+ * Given to a trim once the registration is ended and its tombstone stands: segments above the end are void, and
+ * on local disk one of them would keep its whole file.
+ */
+export const ALL_NUMBERS = Number.MAX_SAFE_INTEGER;
+
 export interface WalStore {
   /** For messages: where the WAL is. */
   readonly description: string;

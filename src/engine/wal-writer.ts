@@ -326,14 +326,8 @@ export class WalWriter {
   async #fly(flight: Flight): Promise<void> {
     try {
       const { segment } = flight;
-      const { registration, clock } = this.#options;
-      flight.sentMs = clock.monotonicMs();
-      encodeSegmentHeader(segment.bytes, {
-        registration,
-        number: segment.number,
-        trimPoint: this.#trimPoint,
-        durableNumber: this.#durableNumber,
-      });
+      flight.sentMs = this.#options.clock.monotonicMs();
+      // Awaited, so that no outcome, be it the writer's end, comes before the append that sealed has returned.
       const outcome = await this.#offer(segment);
       if (this.#failure !== null) return;
       if (outcome === "ours") this.#settle(flight);
@@ -351,6 +345,12 @@ export class WalWriter {
       isRetried = true;
     };
     try {
+      encodeSegmentHeader(segment.bytes, {
+        registration,
+        number: segment.number,
+        trimPoint: this.#trimPoint,
+        durableNumber: this.#durableNumber,
+      });
       const options = { store, registration, clock, random, signal: this.#stopRetries.signal, onRetry };
       return await settleSegment(options, segment.number, segment.bytes);
     } finally {

@@ -95,7 +95,7 @@ export class NodeCore {
     this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
     this.router = new ViewRouter(metadata.view, isOwn, (name) => this.streams.isInUse(name));
     // From the first sign that the node is over nothing is acknowledged any more.
-    failed.then(() => this.abandon());
+    void failed.then(() => this.abandon());
   }
 
   get phase(): NodePhase {
@@ -151,7 +151,7 @@ export class NodeCore {
     const { nodeId } = this.#components.settings;
     const ended = [...this.metadata.view.registrations()].filter(({ name, state }) => name.nodeId === nodeId && state === "ended");
     ended.sort((left, right) => right.name.nodeEpoch - left.name.nodeEpoch);
-    for (const { name, committedNumber } of ended.slice(0, ENDED_WALS_CLEANED_MAX)) await this.engine.removeWal(name, committedNumber);
+    for (const { name } of ended.slice(0, ENDED_WALS_CLEANED_MAX)) await this.engine.removeWal(name);
   }
 
   async #register(addresses: Addresses): Promise<RegistrationName> {
@@ -174,8 +174,8 @@ export class NodeCore {
       },
       null,
     );
-    if (!outcome.applied) throw refusedRegistration(node, outcome.code, outcome.facts["lastEpoch"]);
-    const firstStreamId = outcome.facts["firstStreamId"];
+    if (!outcome.applied) throw refusedRegistration(node, outcome.code, outcome.facts.lastEpoch);
+    const firstStreamId = outcome.facts.firstStreamId;
     if (firstStreamId !== undefined) this.#ids.add(firstStreamId);
     return node;
   }
@@ -233,7 +233,7 @@ export class NodeCore {
       const outcome = await this.metadata.end(lastNumber);
       if (!outcome.applied) throw new PicoError("internal", `the end of the registration was refused (${outcome.code})`);
       const self = this.metadata.registration;
-      if (self !== null) await this.engine.removeWal(self, lastNumber);
+      if (self !== null) await this.engine.removeWal(self);
     }
     this.#stopping.abort();
     await this.metadata.stop();

@@ -42,7 +42,7 @@ export class StreamIds {
     this.metadata.propose({ type: "reserve_ids" }).outcome.then(
       (outcome) => {
         this.#isReserving = false;
-        const first = outcome.applied ? outcome.facts["firstStreamId"] : undefined;
+        const first = outcome.applied ? outcome.facts.firstStreamId : undefined;
         if (first !== undefined) this.add(first);
       },
       () => {
