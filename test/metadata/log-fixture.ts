@@ -21,9 +21,10 @@ export class LogFixture {
   readonly #nodes: TestNode[] = [];
   #seed = 1;
 
-  /** A log that follows the database and has no registration. */
-  async open(): Promise<TestNode> {
+  /** A log that follows the database and has no registration. `prepare` sees its store before the first call. */
+  async open(prepare: (store: MemorySqlStore) => void = () => undefined): Promise<TestNode> {
     const store = new MemorySqlStore(this.database);
+    prepare(store);
     const fatal: unknown[] = [];
     this.#seed += 1;
     const log = await MetadataLog.open({
@@ -56,6 +57,10 @@ export class LogFixture {
   }
 
   async close(): Promise<void> {
+    for (const { store } of this.#nodes) {
+      store.faultOf = () => null;
+      store.unhang();
+    }
     const stopped = Promise.all(this.#nodes.map((node) => node.log.stop()));
     await this.clock.advance(60_000);
     await stopped;

@@ -17,7 +17,7 @@ import type {
 import { openMemoryDatabase } from "../../src/sql/sqlite-database.ts";
 import { SqliteStatements } from "../../src/sql/sqlite-statements.ts";
 
-/** `refuse`: it did not happen. `lose_request`, `lose_answer`: unknown to the caller; it did not, or did, happen. `hang`: no answer. */
+/** `refuse`: it did not happen. `lose_request`, `lose_answer`: unknown to the caller; it did not, or did, happen. `hang`: no answer before `unhang`. */
 export type Fault = "refuse" | "lose_request" | "lose_answer" | "hang";
 
 export type Method = Exclude<keyof SqlStore, "description" | "onAppended" | "close">;
@@ -42,6 +42,7 @@ export class MemorySqlStore implements SqlStore {
   afterCall: (method: Method) => void = () => undefined;
   readonly calls: Method[] = [];
   readonly #wakes = new Set<() => void>();
+  readonly #hung = new Set<() => void>();
 
   constructor(readonly shared: MemoryDatabase) {}
 
@@ -106,15 +107,25 @@ export class MemorySqlStore implements SqlStore {
 
   async close(): Promise<void> {}
 
+  /** Ends the calls that hang, as a time-out does. */
+  unhang(): void {
+    for (const reject of this.#hung) reject();
+    this.#hung.clear();
+  }
+
   async #call<T>(method: Method, run: (statements: SqliteStatements) => T): Promise<T> {
     this.calls.push(method);
     const fault = this.faultOf(method);
-    if (fault === "hang") return new Promise<T>(() => undefined);
+    if (fault === "hang") return new Promise<T>((_, reject) => this.#hung.add(() => reject(unanswered(method))));
     if (fault === "refuse") throw new PicoError("database_failed", `${method} was refused`);
-    if (fault === "lose_request") throw new PicoError("unknown_outcome", `the request of ${method} was lost`);
+    if (fault === "lose_request") throw unanswered(method);
     const answer = run(this.shared.statements);
     this.afterCall(method);
-    if (fault === "lose_answer") throw new PicoError("unknown_outcome", `the answer of ${method} was lost`);
+    if (fault === "lose_answer") throw unanswered(method);
     return answer;
   }
+}
+
+function unanswered(method: Method): PicoError {
+  return new PicoError("unknown_outcome", `${method} was not answered`);
 }
