@@ -91,7 +91,7 @@ class Node implements RunningNode {
       settings: coreSettings(settings),
     });
     this.#core = core;
-    await core.failed.then((error) => this.#endByItself(error));
+    void core.failed.then((error) => this.#endByItself(error));
     const addresses = this.#startListeners(core);
     this.#isServing = true;
     await core.start(addresses);
