@@ -223,6 +223,14 @@ export class Engine {
     return this.cache.pendingTailState(streamId) ?? (await this.#reader.readTailState(streamId));
   }
 
+  /** Timestamp of the record at `offset`, which must be readable; ms since 1970. */
+  async timestampAt(entry: StreamEntry, offset: number): Promise<number> {
+    const page = await this.#reader.read(entry, { from: offset, end: offset + 1, recordsMax: 1, bytesMax: 1 });
+    const [slice] = page.slices;
+    assert(slice !== undefined, "a page begins with the record asked for");
+    return slice.batch.cursorAt(offset).timestampMs;
+  }
+
   /** No upload passes the stream's entries before `decided` settles: its create is on the way. */
   holdUpload(streamId: number, decided: Promise<unknown>): void {
     this.#components.uploader.hold(streamId, decided);

@@ -138,7 +138,7 @@ export class SessionTable {
     const stored = await this.engine.tailState(entry.streamId);
     const current = this.metadata.view.streamById(entry.streamId);
     if (current === null || current.isDeleted) throw notFound(entry.name);
-    return this.#adopt(current, stored ?? initialTailState(current));
+    return this.#adopt(current, stored ?? (await initialTailState(this.engine, current)));
   }
 
   #adopt(entry: StreamEntry, tailState: TailState): StreamSession {
@@ -189,9 +189,15 @@ export class SessionTable {
   }
 }
 
-/** Of a stream of which nothing was ever written: a fork's own records begin at its fork offset. */
-export function initialTailState(entry: StreamEntry): TailState {
-  return emptyTailState(entry.fork?.offset ?? 0);
+/**
+ * Of a stream of which nothing was ever written. A fork's own records begin at its fork offset, and not
+ * before the time of the record that it inherits last.
+ */
+export async function initialTailState(engine: Engine, entry: StreamEntry): Promise<TailState> {
+  if (entry.fork === null) return emptyTailState();
+  const { offset } = entry.fork;
+  const lastTimestampMs = offset > entry.startOffset ? await engine.timestampAt(entry, offset - 1) : 0;
+  return { ...emptyTailState(offset), lastTimestampMs };
 }
 
 /** The outcome of a proposal, or `unavailable` after a bounded wait; a proposal not yet sent is taken back then. */

@@ -10,6 +10,7 @@
 import type { Engine } from "../engine/engine.ts";
 import type { NewRecord } from "../engine/record.ts";
 import { TailFold } from "../engine/tail-fold.ts";
+import type { TailState } from "../engine/tail-state.ts";
 import { emptyTailState } from "../engine/tail-state-format.ts";
 import type { Clock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
@@ -39,6 +40,8 @@ interface Plan {
   readonly isClosed: boolean;
   readonly fork: ForkOrigin | null;
   readonly records: readonly NewRecord[];
+  /** Before its first entry. */
+  readonly tail: TailState;
 }
 
 export class StreamCreator {
@@ -105,6 +108,7 @@ export class StreamCreator {
         settings: { contentType, ttlSeconds, expiresAtMs },
         fork: null,
         records: request.records,
+        tail: emptyTailState(),
       };
     }
     const source = await this.#source(request.fork.sourceName);
@@ -117,7 +121,9 @@ export class StreamCreator {
       requestedSubOffset: request.fork.subOffset,
     };
     const records = partial === null ? request.records : [{ key: null, headers: [], body: partial }, ...request.records];
-    return { streamId: this.#ids.take(), name, isClosed, settings: forkSettings(request, source.entry.settings), fork, records };
+    const lastTimestampMs = offset > source.entry.startOffset ? await this.#engine.timestampAt(source.entry, offset - 1) : 0;
+    const tail = { ...emptyTailState(offset), lastTimestampMs };
+    return { streamId: this.#ids.take(), name, isClosed, settings: forkSettings(request, source.entry.settings), fork, records, tail };
   }
 
   async #source(name: string): Promise<StreamSession> {
@@ -174,11 +180,11 @@ export class StreamCreator {
 
   /** Resolves when the first entry is durable. The session that opens later finds it in the log cache. */
   #write(plan: Plan): Promise<void> {
-    const { streamId, records, isClosed, fork } = plan;
-    const tail = new TailFold(emptyTailState(fork?.offset ?? 0));
+    const { streamId, records, isClosed } = plan;
+    const tail = new TailFold(plan.tail);
     return new Promise((resolve, reject) => {
-      const log = this.#engine.openLog(streamId, tail.state());
-      const timestampMs = this.#clock.nowMs();
+      const log = this.#engine.openLog(streamId, plan.tail);
+      const timestampMs = Math.max(this.#clock.nowMs(), plan.tail.lastTimestampMs);
       this.#engine.append(log, tail, { records, timestampMs, producer: null, streamSeq: null, closes: isClosed }, (error) =>
         error === null ? resolve() : reject(error),
       );

@@ -26,12 +26,14 @@ class TestNode {
   readonly uploader: Uploader;
   readonly wal: ObjectWal;
   readonly fatal: unknown[] = [];
+  /** Moves the node's wall clock. */
+  clockOffsetMs = 0;
 
   constructor(
     readonly store = new MemoryObjectStore(systemClock),
     readonly metadata = new DirectMetadata(systemClock),
   ) {
-    const clock = systemClock;
+    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + this.clockOffsetMs };
     const random = systemRandom;
     const log = silentLog;
     this.wal = new ObjectWal(store, "c");
@@ -92,6 +94,11 @@ class TestNode {
   append(name: string, body: string, changes: Partial<AppendRequest> = {}) {
     const request = { name, close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
     return this.streams.append({ ...request, records: [record(body)], ...changes });
+  }
+
+  async timestamps(name: string): Promise<number[]> {
+    const page = await this.streams.read({ name, from: "start", recordsMax: 0, bytesMax: MIB });
+    return page.slices.flatMap(({ batch, from, to }) => [...batch.records(from)].slice(0, to - from).map(({ timestampMs }) => timestampMs));
   }
 
   async bodies(name: string, from: number | "start" = "start"): Promise<string[]> {
@@ -196,6 +203,23 @@ describe("streams over the engine", () => {
     expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "gone" });
     await node.streams.delete("/fork");
     expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("a fork's records are not older than those it inherits, though the clock went back", async () => {
+    const node = await new TestNode().start(1);
+    await node.create("/source");
+    node.clockOffsetMs = 3_600_000;
+    await node.append("/source", "late");
+    node.clockOffsetMs = 0;
+    await node.create("/plain", { contentType: null, fork: { sourceName: "/source", offset: null, subOffset: 0 } });
+    await node.create("/partial", { contentType: null, fork: { sourceName: "/source", offset: 0, subOffset: 2 } });
+    await node.create("/begun", { contentType: null, records: [record("x")], fork: { sourceName: "/source", offset: 1, subOffset: 0 } });
+    for (const name of ["/plain", "/partial", "/begun"]) {
+      await node.append(name, "own");
+      const times = await node.timestamps(name);
+      expect(times).toEqual([...times].sort((left, right) => left - right));
+      expect(times.length).toBeGreaterThan(1);
+    }
   });
 
   test("a wait ends with data, with the close, and with the delete", async () => {
