@@ -93,7 +93,7 @@ export class NodeCore {
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));
     this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
-    this.router = new ViewRouter(metadata.view, isOwn, (name) => this.streams.isInUse(name));
+    this.router = new ViewRouter(metadata.view, settings.nodeId, isOwn, (name) => this.streams.isInUse(name));
     // From the first sign that the node is over nothing is acknowledged any more.
     void failed.then(() => this.abandon());
   }

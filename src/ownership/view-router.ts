@@ -12,6 +12,7 @@ const RECOVERY_RETRY_SECONDS = 1;
 export class ViewRouter implements Router {
   constructor(
     private readonly view: View,
+    private readonly nodeId: number,
     /** Whether streams of this registration are served here. */
     private readonly isOwn: (registration: RegistrationName) => boolean,
     /** A stream in use here needs no look at the view. */
@@ -23,7 +24,8 @@ export class ViewRouter implements Router {
     const entry = this.view.streamByName(name);
     const ownership = entry === null ? null : this.view.ownerOf(entry);
     if (ownership === null || this.isOwn(ownership.owner.name)) return HERE;
-    if (ownership.recovering) {
+    // Another life of this very node is over, or not begun: a redirect would lead back here.
+    if (ownership.recovering || ownership.owner.name.nodeId === this.nodeId) {
       return { kind: "unavailable", retryAfterSeconds: RECOVERY_RETRY_SECONDS, reason: `stream ${name} is in recovery` };
     }
     const address = listener === "pico" ? ownership.owner.addresses.pico : ownership.owner.addresses.durableStreams;
