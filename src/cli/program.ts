@@ -6,6 +6,7 @@ import { Command, CommanderError } from "commander";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { createLogger, type LogDestination } from "../lib/log.ts";
 import type { StartNode } from "../node/node.ts";
+import { BACKUP_DESCRIPTION, BACKUP_FLAGS, backup } from "./backup.ts";
 import { type Environment, FlagValues, type GivenFlags } from "./flag-values.ts";
 import { failureLine, type ServeProcess, serve } from "./serve.ts";
 import { type FlagDefinition, PROTOCOL_FLAG, SERVE_FLAGS, toOption } from "./serve-flags.ts";
@@ -62,6 +63,14 @@ function createProgram(self: ProgramProcess, finish: (exitCode: number) => void)
     const format = settings.logFormat ?? (self.isErrorsTerminal ? "text" : "json");
     const log = createLogger({ level: settings.logLevel, format, destination: self.errors, clock: self.clock });
     finish(await serve(settings, log, self.startNode, self));
+  });
+
+  const backupCommand = program.command("backup").summary("copy the state of a node while it runs").description(BACKUP_DESCRIPTION);
+  for (const definition of BACKUP_FLAGS) backupCommand.addOption(toOption(definition));
+  backupCommand.action(async () => {
+    const values = new FlagValues(givenFlags(backupCommand, BACKUP_FLAGS), self.environment);
+    const format = self.isErrorsTerminal ? "text" : "json";
+    finish(await backup(values, createLogger({ level: "warn", format, destination: self.errors, clock: self.clock }), self));
   });
   return program;
 }

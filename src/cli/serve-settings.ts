@@ -28,6 +28,7 @@ import {
   type ListenAddress,
   type MetadataSettings,
   type Settings,
+  type StoredPlaces,
   type StreamListenerSettings,
   storageFromUri,
   walBesideStorage,
@@ -55,20 +56,16 @@ const CLUSTER_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
 
 /** Throws `settings`. Relative paths are taken from `workingDirectory`. */
 export function readServeSettings(values: FlagValues, workingDirectory: string): Settings {
-  const dataDirectory = resolve(workingDirectory, values.text("--data-dir")?.text ?? "data");
   const listeners = readListeners(values);
-  const { storage, wal } = readPlaces(values, dataDirectory, workingDirectory);
+  const places = readStoredPlaces(values, workingDirectory);
+  const { wal } = places;
   const uploadInterval = values.number("--wal-upload-interval-ms", 0, INTERVAL_MS_MAX) ?? UPLOAD_INTERVAL_MS_DEFAULT;
   const uploadBytes = values.number("--wal-upload-threshold", 1, CACHE_BYTES_MAX) ?? UPLOAD_BYTES_DEFAULT;
   const allowedHosts = values.list("--allowed-host").map(parseHost);
   return {
     nodeId: values.number("--node-id", NODE_ID_MIN, NODE_ID_MAX) ?? 1,
     nodeEpoch: values.number("--node-epoch", 0, OFFSET_MAX),
-    clusterId: readClusterId(values),
-    dataDirectory,
-    metadata: readMetadata(values.text("--meta-url"), dataDirectory, workingDirectory),
-    storage,
-    wal,
+    ...places,
     ...listeners,
     streamOrigins: { allowedOrigins: values.list("--cors-origin").map(parseOrigin), allowedHosts },
     adminOrigins: { allowedOrigins: values.list("--admin-cors-origin").map(parseOrigin), allowedHosts },
@@ -86,6 +83,17 @@ export function readServeSettings(values: FlagValues, workingDirectory: string):
     stopTimeoutSeconds: values.number("--stop-timeout-sec", 0, SECONDS_MAX) ?? STOP_TIMEOUT_SECONDS_DEFAULT,
     logFormat: values.word("--log-format", LOG_FORMATS),
     logLevel: values.word("--log-level", LOG_LEVELS) ?? "info",
+  };
+}
+
+/** Where a node with these flags keeps its state. Throws `settings`. */
+export function readStoredPlaces(values: FlagValues, workingDirectory: string): StoredPlaces {
+  const dataDirectory = resolve(workingDirectory, values.text("--data-dir")?.text ?? "data");
+  return {
+    clusterId: readClusterId(values),
+    dataDirectory,
+    metadata: readMetadata(values.text("--meta-url"), dataDirectory, workingDirectory),
+    ...readBuckets(values, dataDirectory, workingDirectory),
   };
 }
 
@@ -144,7 +152,7 @@ function readMetadata(given: GivenText | null, dataDirectory: string, workingDir
   return path === ":memory:" ? { kind: "sqlite-memory" } : { kind: "sqlite-file", path: resolve(workingDirectory, path) };
 }
 
-function readPlaces(values: FlagValues, dataDirectory: string, workingDirectory: string): Pick<Settings, "storage" | "wal"> {
+function readBuckets(values: FlagValues, dataDirectory: string, workingDirectory: string): Pick<Settings, "storage" | "wal"> {
   const toAbsolute = (path: string) => resolve(workingDirectory, path);
   const parse = (flag: string): BucketUri | null => {
     const given = values.text(flag);

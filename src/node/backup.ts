@@ -20,24 +20,24 @@
 import fs from "node:fs/promises";
 import { join } from "node:path";
 import { LocalDiskWal } from "../engine/wal-store-local.ts";
-import { decodeSegment } from "../engine/wal-segment.ts";
 import { inspectWal } from "../engine/wal-takeover.ts";
+import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
-import { formatRegistration, sameRegistration } from "../lib/registration.ts";
+import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import { decodeBatch } from "../metadata/command-format.ts";
 import { type ObjectEntry, objectKey, type RegistrationEntry } from "../metadata/entries.ts";
 import { MetadataLog } from "../metadata/metadata-log.ts";
 import { SqliteSource } from "../sql/sqlite-source.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
 import { makeFolder, syncFolder } from "../storage/durable-folder.ts";
-import { errnoOf, fileError } from "../storage/file-error.ts";
 import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
-import { lateSyncDirectory, readOnlyDirectory } from "./backup-directories.ts";
+import { type BackupSources, findSources, inFiles, prepareTarget } from "./backup-places.ts";
+import { lateSyncDirectory, WalSource } from "./backup-wal.ts";
 import type { StoredPlaces } from "./settings.ts";
 
 export interface BackupOptions {
@@ -70,14 +70,6 @@ export interface BackupReport {
   readonly segmentBytes: number;
 }
 
-/** The places of the node, all of them in files. */
-interface Sources {
-  readonly clusterId: string;
-  readonly metadataPath: string;
-  readonly objectsDirectory: string;
-  readonly walDirectory: string;
-}
-
 /** What the copied metadata says. */
 interface CopiedMetadata {
   readonly appliedIndex: number;
@@ -88,10 +80,16 @@ interface CopiedMetadata {
   readonly unended: readonly RegistrationEntry[];
 }
 
+interface WalFigures {
+  readonly segments: number;
+  readonly segmentBytes: number;
+}
+
 const METADATA_NAME = "meta.db";
 const UNFINISHED_NAME = "meta.db.unfinished";
 /** Uploads that may come between; a node uploads once a minute, or a hundred MiB. */
 const ROUNDS_MAX = 20;
+const FAILED_OPENS_MAX = 3;
 
 /**
  * Copies the state into `target`. Throws `settings` (fact `isStartup`) where a place is not what it should be,
@@ -106,14 +104,15 @@ export async function backUp(options: BackupOptions): Promise<BackupReport> {
 
 class Backup {
   readonly #options: BackupOptions;
-  readonly #sources: Sources;
+  readonly #sources: BackupSources;
   readonly #unfinishedPath: string;
   /** Bytes by id of the objects that are copied. */
   readonly #copiedObjects = new Map<number, number>();
   /** Objects that were missing in an earlier round; they may have been replaced meanwhile. */
   readonly #missingObjects = new Set<number>();
+  #failedOpens = 0;
 
-  constructor(options: BackupOptions, sources: Sources) {
+  constructor(options: BackupOptions, sources: BackupSources) {
     this.#options = options;
     this.#sources = sources;
     this.#unfinishedPath = join(options.target, UNFINISHED_NAME);
@@ -145,7 +144,7 @@ class Backup {
   async #tryOnce(metadata: SqliteSource, from: ObjectStore, to: ObjectStore): Promise<BackupReport | null> {
     const copied = await this.#copyMetadata(metadata);
     if (!(await this.#copyObjects(copied, from, to))) return null;
-    const wal = await this.#copyWals(copied);
+    const wal = await this.#copyWals(metadata, copied);
     if (wal === null || !isStillBehind(metadata, copied)) return null;
     await this.#finish();
     const { appliedIndex, stateHash, streams, objects } = copied;
@@ -161,7 +160,13 @@ class Backup {
     metadata.copyTo(path);
     const store = new SqliteStore({ path, clock });
     try {
-      const copy = await MetadataLog.open({ store, clock, random, logger: log, onFatal: (error) => log.error("the copy failed", { error }) });
+      const copy = await MetadataLog.open({
+        store,
+        clock,
+        random,
+        logger: log,
+        onFatal: (error) => log.error("the copy failed", { error }),
+      });
       const { index, rowSum } = copy.stateHash();
       const objects = [...copy.view.objects()].filter(({ state }) => state === "live");
       const unended = [...copy.view.registrations()].filter(({ state }) => state !== "ended");
@@ -196,52 +201,61 @@ class Backup {
   }
 
   /** Null where the files were changed under the reading. */
-  async #copyWals({ unended }: CopiedMetadata): Promise<{ readonly segments: number; readonly segmentBytes: number } | null> {
+  async #copyWals(metadata: SqliteSource, copied: CopiedMetadata): Promise<WalFigures | null> {
     const total = { segments: 0, segmentBytes: 0 };
     const path = join(this.#options.target, "wal");
     await inFiles("remove", path, () => fs.rm(path, { recursive: true, force: true }));
     await inFiles("create", path, () => makeFolder(path));
-    for (const entry of unended) {
-      const copied = await this.#copyWal(entry, path);
-      if (copied === null) return null;
-      total.segments += copied.segments;
-      total.segmentBytes += copied.segmentBytes;
+    for (const entry of copied.unended) {
+      const figures = await this.#copyWal(metadata, copied, entry, path);
+      if (figures === null) return null;
+      total.segments += figures.segments;
+      total.segmentBytes += figures.segmentBytes;
     }
     return total;
   }
 
-  async #copyWal(
-    { name, fencedNumber, committedNumber }: RegistrationEntry,
-    path: string,
-  ): Promise<{ readonly segments: number; readonly segmentBytes: number } | null> {
+  async #copyWal(metadata: SqliteSource, copied: CopiedMetadata, entry: RegistrationEntry, path: string): Promise<WalFigures | null> {
+    const { name, fencedNumber, committedNumber } = entry;
     const { random, clock, onProgress } = this.#options;
     const position = fencedNumber ?? committedNumber;
-    const from = await LocalDiskWal.open({ directory: readOnlyDirectory(new NodeLocalDirectory(this.#sources.walDirectory)), random });
+    const from = await this.#openWal(name, position);
+    if (from === null) return null;
     const to = await LocalDiskWal.open({ directory: lateSyncDirectory(new NodeLocalDirectory(path)), random });
     let segmentBytes = 0;
     let number = position + 1;
     try {
-      const present = new Set(await from.list(name, position));
-      if (present.has(number)) await to.begin(name);
-      for (; present.has(number); number++) {
-        onProgress({ step: "wal", done: number - position - 1, total: present.size });
-        const bytes = await from.read(name, number);
-        if (bytes === null) return null;
-        decodeSegment(bytes, name, number);
+      for (let bytes = await from.read(number); bytes !== null; bytes = await from.read(number)) {
+        onProgress({ step: "wal", done: number - position - 1, total: from.count });
+        if (segmentBytes === 0) await to.begin(name);
         await to.create(name, number, bytes);
         segmentBytes += bytes.length;
+        number += 1;
+      }
+      const trouble = await from.troubleAt(number);
+      if (trouble !== null) {
+        // Files that are trimmed or used again under the reading look damaged; without a commit there are none.
+        if (isStillBehind(metadata, copied)) throw trouble;
+        return null;
       }
       const { lastNumber } = await inspectWal({ store: to, clock, random, registration: name, position });
-      if (lastNumber > number - 1) throw new PicoError("internal", `the copy of the WAL ${formatRegistration(name)} holds what was not copied`);
-    } catch (error) {
-      // A file that was trimmed or is used again looks like that; so does damage, which is there in each round.
-      if (isPicoError(error, "corrupt") || isPicoError(error, "storage_failed")) return null;
-      throw error;
+      assert(lastNumber === number - 1, "a copied WAL reads back to its last segment");
     } finally {
       await from.close();
       await to.close();
     }
     return { segments: number - position - 1, segmentBytes };
+  }
+
+  /** Null where a file was trimmed away between the list and the reading; a folder that cannot be read stays so. */
+  async #openWal(name: RegistrationName, position: number): Promise<WalSource | null> {
+    try {
+      return await WalSource.open(this.#sources.walDirectory, name, position, this.#options.random);
+    } catch (error) {
+      this.#failedOpens += 1;
+      if (!isPicoError(error, "storage_failed") || this.#failedOpens >= FAILED_OPENS_MAX) throw error;
+      return null;
+    }
   }
 
   async #finish(): Promise<void> {
@@ -269,50 +283,28 @@ function isStillBehind(metadata: SqliteSource, { appliedIndex, unended }: Copied
   return true;
 }
 
-async function findSources({ clusterId, metadata, storage, wal }: StoredPlaces): Promise<Sources> {
-  if (metadata.kind === "sqlite-memory") throw notInFiles("the metadata");
-  if (storage.kind === "memory") throw notInFiles("the storage");
-  if (wal.kind === "memory") throw notInFiles("the WAL");
-  const sources = { clusterId, metadataPath: metadata.path, objectsDirectory: storage.directory, walDirectory: wal.directory };
-  await assertPlace(sources.metadataPath, "metadata", "--data-dir or --meta-url", (stats) => stats.isFile());
-  await assertPlace(sources.objectsDirectory, "objects", "--data-dir or --storage", (stats) => stats.isDirectory());
-  await assertPlace(sources.walDirectory, "write-ahead log", "--data-dir or --wal", (stats) => stats.isDirectory());
-  return sources;
-}
-
-async function assertPlace(
-  path: string,
-  what: string,
-  flags: string,
-  isRight: (stats: { isFile(): boolean; isDirectory(): boolean }) => boolean,
-): Promise<void> {
-  const stats = await inFiles("open", path, () => fs.stat(path).catch((error) => (errnoOf(error) === "ENOENT" ? null : Promise.reject(error))));
-  if (stats !== null && isRight(stats)) return;
-  throw refusedPlace(`there is no node's state here: ${path}, its ${what}, ${stats === null ? "is missing" : "is something else"}; name the node's own with ${flags}`, path);
-}
-
-async function prepareTarget(target: string): Promise<void> {
-  const names = await inFiles("open", target, async () => {
-    await makeFolder(target);
-    return fs.readdir(target);
-  });
-  if (names.length > 0) throw refusedPlace(`--to ${target} is not empty; name a new or an empty folder`, target);
-}
-
 /** The WALs of other nodes are where those run. */
 function assertOneNode(unended: readonly RegistrationEntry[]): void {
   const ids = [...new Set(unended.map(({ name }) => name.nodeId))];
   if (ids.length <= 1) return;
-  throw new PicoError("settings", `the nodes ${ids.join(", ")} share this state and each has a WAL of its own; stop all but one of them first`, {
-    isStartup: true,
-  });
+  throw new PicoError(
+    "settings",
+    `the nodes ${ids.join(", ")} share this state and each has a WAL of its own; stop all but one of them first`,
+    {
+      isStartup: true,
+    },
+  );
 }
 
 function assertSize(key: string, store: ObjectStore, found: number, expected: number | null): void {
   if (found === expected) return;
-  throw new PicoError("corrupt", `the data object ${key} in ${store.description} has ${found} bytes instead of ${expected}; nothing was backed up`, {
-    where: key,
-  });
+  throw new PicoError(
+    "corrupt",
+    `the data object ${key} in ${store.description} has ${found} bytes instead of ${expected}; nothing was backed up`,
+    {
+      where: key,
+    },
+  );
 }
 
 function missingObject(key: string, store: ObjectStore): PicoError {
@@ -321,20 +313,4 @@ function missingObject(key: string, store: ObjectStore): PicoError {
     `the metadata names the data object ${key}, which is not in ${store.description}; is this the node's storage, and --cluster-id its cluster?`,
     { where: key },
   );
-}
-
-function notInFiles(what: string): PicoError {
-  return new PicoError("settings", `${what} is in the memory of the node and cannot be backed up from outside; use files`, { isStartup: true });
-}
-
-function refusedPlace(message: string, path: string): PicoError {
-  return new PicoError("settings", message, { path, isStartup: true });
-}
-
-async function inFiles<T>(operation: string, path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw fileError(operation, path, null, error);
-  }
 }

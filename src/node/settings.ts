@@ -102,6 +102,9 @@ export interface Settings {
   readonly logLevel: LogLevel;
 }
 
+/** Where a node keeps its state. */
+export type StoredPlaces = Pick<Settings, "clusterId" | "dataDirectory" | "metadata" | "storage" | "wal">;
+
 /** The object store that a bucket URI names. `resolvePath` makes a directory absolute. */
 export function storageFromUri(uri: BucketUri, resolvePath: (path: string) => string, flag: string): StorageSettings {
   switch (uri.scheme) {

@@ -1,0 +1,72 @@
+/**
+ * Where a backup reads and writes, checked before anything is copied.
+ */
+import fs from "node:fs/promises";
+import { PicoError } from "../lib/errors.ts";
+import { makeFolder } from "../storage/durable-folder.ts";
+import { errnoOf, fileError } from "../storage/file-error.ts";
+import type { StoredPlaces } from "./settings.ts";
+
+/** The places of the node, all of them in files. */
+export interface BackupSources {
+  readonly clusterId: string;
+  readonly metadataPath: string;
+  readonly objectsDirectory: string;
+  readonly walDirectory: string;
+}
+
+/** Throws `settings` (fact `isStartup`) where a place is missing or in memory. */
+export async function findSources({ clusterId, metadata, storage, wal }: StoredPlaces): Promise<BackupSources> {
+  if (metadata.kind === "sqlite-memory") throw notInFiles("the metadata");
+  if (storage.kind === "memory") throw notInFiles("the storage");
+  if (wal.kind === "memory") throw notInFiles("the WAL");
+  const sources = { clusterId, metadataPath: metadata.path, objectsDirectory: storage.directory, walDirectory: wal.directory };
+  await assertPlace(sources.metadataPath, "metadata", "--data-dir or --meta-url", (stats) => stats.isFile());
+  await assertPlace(sources.objectsDirectory, "objects", "--data-dir or --storage", (stats) => stats.isDirectory());
+  await assertPlace(sources.walDirectory, "write-ahead log", "--data-dir or --wal", (stats) => stats.isDirectory());
+  return sources;
+}
+
+async function assertPlace(
+  path: string,
+  what: string,
+  flags: string,
+  isRight: (stats: { isFile(): boolean; isDirectory(): boolean }) => boolean,
+): Promise<void> {
+  const stats = await inFiles("open", path, () =>
+    fs.stat(path).catch((error) => (errnoOf(error) === "ENOENT" ? null : Promise.reject(error))),
+  );
+  if (stats !== null && isRight(stats)) return;
+  throw refusedPlace(
+    `there is no node's state here: ${path}, its ${what}, ${stats === null ? "is missing" : "is something else"}; name the node's own with ${flags}`,
+    path,
+  );
+}
+
+/** Makes the folder if missing; throws `settings` (fact `isStartup`) unless it is empty. */
+export async function prepareTarget(target: string): Promise<void> {
+  const names = await inFiles("open", target, async () => {
+    await makeFolder(target);
+    return fs.readdir(target);
+  });
+  if (names.length > 0) throw refusedPlace(`--to ${target} is not empty; name a new or an empty folder`, target);
+}
+
+function notInFiles(what: string): PicoError {
+  return new PicoError("settings", `${what} is in the memory of the node and cannot be backed up from outside; use files`, {
+    isStartup: true,
+  });
+}
+
+function refusedPlace(message: string, path: string): PicoError {
+  return new PicoError("settings", message, { path, isStartup: true });
+}
+
+/** Runs calls of `node:fs` and gives their errors the codes of the server. */
+export async function inFiles<T>(operation: string, path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fileError(operation, path, null, error);
+  }
+}
