@@ -7,8 +7,8 @@
  * 1. The metadata, in one read of the database. It is loaded and verified, and names what else belongs to it.
  * 2. Every live data object that it names. Objects never change, so any time of copying is right.
  * 3. The WAL segments behind its committed position, as far as they follow each other.
- * 4. A look at the log behind the copy: were segments committed since, the node may have trimmed them before
- *    step 3 read them. Then 1 to 4 begin again; objects are not copied twice.
+ * 4. A look at the log behind the copy: were segments committed since that step 3 did not find, the node may
+ *    have trimmed them before. Then 1 to 4 begin again; objects are not copied twice.
  *
  * The metadata alone would not do: a trim, a fork or a create may refer to records that are in the WAL only.
  *
@@ -145,7 +145,7 @@ class Backup {
     const copied = await this.#copyMetadata(metadata);
     if (!(await this.#copyObjects(copied, from, to))) return null;
     const wal = await this.#copyWals(metadata, copied);
-    if (wal === null || !isStillBehind(metadata, copied)) return null;
+    if (wal === null) return null;
     await this.#finish();
     const { appliedIndex, stateHash, streams, objects } = copied;
     const objectBytes = objects.reduce((sum, { objectId }) => sum + (this.#copiedObjects.get(objectId) ?? 0), 0);
@@ -233,11 +233,10 @@ class Backup {
         number += 1;
       }
       const trouble = await from.troubleAt(number);
-      if (trouble !== null) {
-        // Files that are trimmed or used again under the reading look damaged; without a commit there are none.
-        if (isStillBehind(metadata, copied)) throw trouble;
-        return null;
-      }
+      const trimmable = committedSince(metadata, copied.appliedIndex, name);
+      if (trimmable === null || trimmable >= number) return null;
+      // A file that was trimmed, or is used again, would look like that too, but there is none.
+      if (trouble !== null) throw trouble;
       const { lastNumber } = await inspectWal({ store: to, clock, random, registration: name, position });
       assert(lastNumber === number - 1, "a copied WAL reads back to its last segment");
     } finally {
@@ -269,18 +268,20 @@ class Backup {
   }
 }
 
-/** Nothing that the copy expects in the WAL was committed, hence nothing of it trimmed, since the copy was made. */
-function isStillBehind(metadata: SqliteSource, { appliedIndex, unended }: CopiedMetadata): boolean {
-  const rows = metadata.readLogAbove(appliedIndex);
-  if (rows === null) return false;
-  const isOurs = (wal: RegistrationEntry["name"]) => unended.some(({ name }) => sameRegistration(name, wal));
-  for (const row of rows) {
+/**
+ * The highest number of a WAL that was committed, or proposed to be, since the copy of the metadata: what lies
+ * above it is not trimmed. 0 where there was no commit; null where the log does not reach back that far any more.
+ */
+function committedSince(metadata: SqliteSource, index: number, wal: RegistrationName): number | null {
+  let highest = 0;
+  const rows = metadata.readLogAbove(index);
+  for (const row of rows ?? []) {
     for (const command of decodeBatch(row.payload, `command log row ${row.index}`).commands) {
-      if (command.type === "commit" && isOurs(command.wal)) return false;
-      if (command.type === "end" && isOurs(command.victim)) return false;
+      if (command.type === "commit" && sameRegistration(command.wal, wal)) highest = Math.max(highest, command.to);
+      if (command.type === "end" && sameRegistration(command.victim, wal)) highest = Math.max(highest, command.lastNumber);
     }
   }
-  return true;
+  return rows === null ? null : highest;
 }
 
 /** The WALs of other nodes are where those run. */
