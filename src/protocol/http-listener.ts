@@ -43,7 +43,7 @@ export interface HttpListener {
 
 /** As much of an Elysia app as listening takes. */
 export interface ListeningApp {
-  listen(options: ListenOptions): unknown;
+  listen(options: ListenOptions & { readonly reusePort: boolean }): unknown;
   readonly server: Server<unknown> | null;
 }
 
@@ -64,7 +64,8 @@ export function listenerOf(app: ListeningApp, clock: Clock): HttpListener {
   return {
     listen({ hostname, port }) {
       try {
-        app.listen({ hostname, port });
+        // Otherwise a second server would take half of the connections instead of being refused.
+        app.listen({ hostname, port, reusePort: false });
       } catch (error) {
         throw new PicoError("settings", `cannot listen on ${hostname}:${port}: ${describeBindError(error)}`, { hostname, port }, error);
       }

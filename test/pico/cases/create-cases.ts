@@ -173,13 +173,15 @@ export const createCases: CaseList = [
   },
   {
     sections: ["3.3"],
-    name: "a past expiry is accepted, and the stream is gone at the next access",
+    name: "a past expiry and a TTL of 0 are accepted, and the stream is gone at the next access",
     async run({ pico, newName }) {
-      const name = newName();
-      status(await pico.put(name, { "pico-expires-at": "2001-01-01T00:00:00Z" }), 201, "PUT");
-      status(await pico.head(name), 404, "HEAD");
-      status(await pico.get(name), 404, "GET");
-      status(await pico.put(name, TEXT), 201, "PUT anew");
+      for (const lifetime of [{ "pico-expires-at": "2001-01-01T00:00:00Z" }, { "pico-ttl": "0" }]) {
+        const name = newName();
+        status(await pico.put(name, lifetime), 201, `PUT with ${JSON.stringify(lifetime)}`);
+        status(await pico.head(name), 404, "HEAD");
+        status(await pico.get(name), 404, "GET");
+        status(await pico.put(name, TEXT), 201, "PUT anew");
+      }
     },
   },
   {
