@@ -1,124 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { BlockCache } from "../../src/engine/block-cache.ts";
-import { DataObjectReaders } from "../../src/engine/data-object-readers.ts";
-import { Engine } from "../../src/engine/engine.ts";
-import { Recovery } from "../../src/engine/recovery.ts";
-import { Uploader } from "../../src/engine/uploader.ts";
-import { ObjectWal } from "../../src/engine/wal-store-object.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
-import { systemRandom } from "../../src/lib/random.ts";
-import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
-import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
-import { StreamIds } from "../../src/streams/stream-ids.ts";
-import type { AppendRequest, CreateRequest, ReadPage } from "../../src/streams/stream-service.ts";
-import { Streams } from "../../src/streams/streams.ts";
-import { DirectMetadata } from "../support/direct-metadata.ts";
-import { silentLog } from "../support/silent-log.ts";
-
-/** One node over a memory store, without listeners. `crash` leaves the store and the state behind. */
-class TestNode {
-  readonly own = new Set<string>();
-  readonly engine: Engine;
-  readonly streams: Streams;
-  readonly ids: StreamIds;
-  readonly uploader: Uploader;
-  readonly wal: ObjectWal;
-  readonly fatal: unknown[] = [];
-  /** Moves the node's wall clock. */
-  clockOffsetMs = 0;
-
-  constructor(
-    readonly store = new MemoryObjectStore(systemClock),
-    readonly metadata = new DirectMetadata(systemClock),
-  ) {
-    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + this.clockOffsetMs };
-    const random = systemRandom;
-    const log = silentLog;
-    this.wal = new ObjectWal(store, "c");
-    this.uploader = new Uploader({ clusterId: "c", clock, random, log, metadata, store });
-    this.engine = new Engine({
-      clock,
-      random,
-      log,
-      metadata,
-      wal: this.wal,
-      readers: new DataObjectReaders(store, new BlockCache(MIB), "c"),
-      uploader: this.uploader,
-      settings: {
-        clusterId: "c",
-        backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-        segmentBytes: SEGMENT_BYTES_DEFAULT,
-        lingerMs: 0,
-        uploadBytes: 100 * MIB,
-        uploadSegments: 0,
-        uploadIntervalMs: 0,
-        logCacheBytes: 0,
-      },
-      onFatal: (error) => this.fatal.push(error),
-    });
-    this.ids = new StreamIds(metadata);
-    const isOwn = (name: RegistrationName) => this.own.has(formatRegistration(name));
-    this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.ids, isOwn });
-  }
-
-  async start(nodeEpoch: number): Promise<this> {
-    const self = { nodeId: 1, nodeEpoch };
-    this.ids.add(this.metadata.register(self));
-    this.own.add(formatRegistration(self));
-    for (const { name, state } of [...this.metadata.view.registrations()]) {
-      if (state !== "fenced") continue;
-      const { clock, random, log, metadata } = { clock: systemClock, random: systemRandom, log: silentLog, metadata: this.metadata };
-      const { wal, uploader } = this;
-      const signal = new AbortController().signal;
-      await new Recovery({ clock, random, log, metadata, wal, cache: this.engine.cache, uploader, signal, report: () => {} }, name).run(self);
-    }
-    await this.engine.start(self);
-    this.streams.start();
-    return this;
-  }
-
-  /** A new life on the same store and state, as after `kill -9`. */
-  async restart(): Promise<TestNode> {
-    this.engine.abandon();
-    this.streams.stop();
-    return new TestNode(this.store, this.metadata).start((this.metadata.registration?.nodeEpoch ?? 0) + 1);
-  }
-
-  create(name: string, changes: Partial<CreateRequest> = {}) {
-    const request = { name, contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, records: [], fork: null };
-    return this.streams.create({ ...request, ...changes });
-  }
-
-  append(name: string, body: string, changes: Partial<AppendRequest> = {}) {
-    const request = { name, close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
-    return this.streams.append({ ...request, records: [record(body)], ...changes });
-  }
-
-  async timestamps(name: string): Promise<number[]> {
-    const page = await this.streams.read({ name, from: "start", recordsMax: 0, bytesMax: MIB });
-    return page.slices.flatMap(({ batch, from, to }) => [...batch.records(from)].slice(0, to - from).map(({ timestampMs }) => timestampMs));
-  }
-
-  async bodies(name: string, from: number | "start" = "start"): Promise<string[]> {
-    const bodies: string[] = [];
-    let page: ReadPage;
-    let at: number | "start" = from;
-    do {
-      page = await this.streams.read({ name, from: at, recordsMax: 0, bytesMax: 64 * 1024 });
-      for (const { batch, from: first, to } of page.slices) {
-        for (let offset = first; offset < to; offset++) bodies.push(new TextDecoder().decode(batch.record(offset).body ?? undefined));
-      }
-      at = page.next;
-    } while (!page.isUpToDate);
-    return bodies;
-  }
-}
-
-function record(body: string) {
-  return { key: null, headers: [], body: new TextEncoder().encode(body) };
-}
+import { record, TestNode } from "../support/test-node.ts";
 
 describe("streams over the engine", () => {
   test("what was appended is read back before the upload, after it, and after a restart", async () => {
@@ -147,7 +29,9 @@ describe("streams over the engine", () => {
   test("200 parallel appends get the offsets 0 to 199, each once, and are there", async () => {
     const node = await new TestNode().start(1);
     await node.create("/a");
-    const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => node.append("/a", String(i)).then((result) => ({ i, at: result.startOffset }))));
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => node.append("/a", String(i)).then((result) => ({ i, at: result.startOffset }))),
+    );
     const bodies = await node.bodies("/a");
     expect(answers.map(({ at }) => at).sort((left, right) => (left ?? 0) - (right ?? 0))).toEqual(Array.from({ length: 200 }, (_, i) => i));
     for (const { i, at } of answers) expect(bodies[at ?? -1]).toBe(String(i));
@@ -185,7 +69,9 @@ describe("streams over the engine", () => {
     node = await node.restart();
     expect(await node.append("/a", "3")).toMatchObject({ startOffset: 3 });
     expect(await node.bodies("/a")).toEqual(["3"]);
-    expect((async () => node.streams.read({ name: "/a", from: 2, recordsMax: 0, bytesMax: 1000 }))()).rejects.toMatchObject({ code: "offset_gone" });
+    expect((async () => node.streams.read({ name: "/a", from: 2, recordsMax: 0, bytesMax: 1000 }))()).rejects.toMatchObject({
+      code: "offset_gone",
+    });
   });
 
   test("a fork reads its source's records below its offset and its own above, after restarts and the source's delete too", async () => {
@@ -262,6 +148,7 @@ describe("streams over the engine", () => {
       await node.engine.uploadNow();
     }
     node = await node.restart();
-    for (const name of names) expect(await node.bodies(name)).toEqual([0, 1, 2].map((round) => `${name} ${round} ${round === 1 ? body : ""}`));
+    for (const name of names)
+      expect(await node.bodies(name)).toEqual([0, 1, 2].map((round) => `${name} ${round} ${round === 1 ? body : ""}`));
   });
 });
