@@ -7,8 +7,9 @@
  *   they are forgotten only up to an index that is certainly stored.
  * - Rows, count and sum are taken in one synchronous step, at one index. Entries are immutable, so they
  *   can be encoded later.
- * - A write that loses the compare-and-set, or whose answer was lost, changes nothing here: the stored
- *   snapshot is read again, whole and verified, before the next one is built on it (FAULTS L4).
+ * - A write whose answer was lost is taken for one that did not happen. If it did, the next one loses the
+ *   compare-and-set, like one that another node came before; then the stored snapshot is read, whole and
+ *   verified, before the next one is built on it (FAULTS L4).
  */
 import { type Clock, sleep } from "../lib/clock.ts";
 import { SNAPSHOT_EVERY_COMMANDS } from "../lib/limits.ts";
@@ -46,8 +47,8 @@ export interface SnapshotFigures {
 
 export class Snapshotter {
   readonly #options: SnapshotterOptions;
-  /** Null while it is not known for certain: it was never read, or a write of it ended in doubt. */
-  #storedIndex: number | null;
+  /** At or below the index that is stored: behind it where another node wrote one, or an answer was lost. */
+  #storedIndex: number;
   /** Commands applied since the last snapshot, or try at one. */
   #unsavedCommands = 0;
 
@@ -61,7 +62,7 @@ export class Snapshotter {
 
   /** Index of the stored snapshot, as far as this node knows. */
   get storedIndex(): number {
-    return this.#storedIndex ?? 0;
+    return this.#storedIndex;
   }
 
   get figures(): SnapshotFigures {
@@ -94,11 +95,10 @@ export class Snapshotter {
   async #tryWrite(): Promise<boolean> {
     const { store, state, clock } = this.#options;
     const startedMs = clock.monotonicMs();
-    const expectedIndex = this.#storedIndex ?? (await this.#readStoredIndex());
+    const expectedIndex = this.#storedIndex;
     if (state.appliedIndex <= expectedIndex) return false;
     const capture = this.#capture();
     const changes = await this.#encode(capture);
-    this.#storedIndex = null;
     if (await store.writeSnapshot({ expectedIndex, head: capture.head, ...changes })) {
       this.#setStored(capture.head.index);
       const lastBytes = changes.upserts.reduce((sum, row) => sum + row.key.length + row.value.length, 0);
@@ -107,7 +107,7 @@ export class Snapshotter {
       return true;
     }
     this.#last = { ...this.#last, failed: this.#last.failed + 1 };
-    await this.#readStoredIndex();
+    this.#setStored((await verifySnapshot(store)).index);
     return false;
   }
 
@@ -126,12 +126,6 @@ export class Snapshotter {
       else upserts.push({ key, value: encodeRowValue(row) });
     }
     return { upserts, deletes };
-  }
-
-  async #readStoredIndex(): Promise<number> {
-    const head = await verifySnapshot(this.#options.store);
-    this.#setStored(head.index);
-    return head.index;
   }
 
   #setStored(index: number): void {

@@ -17,9 +17,9 @@ export interface HashedRows {
   readonly rowSum: bigint;
 }
 
-/** Checksum of one row, over key and value. */
-export function rowChecksum(key: string, value: Uint8Array): bigint {
-  const writer = new ByteWriter(key.length + value.length + 16);
+/** Checksum of one row, over key and value. `writer` is scratch space. */
+export function rowChecksum(key: string, value: Uint8Array, writer = new ByteWriter()): bigint {
+  writer.length = 0;
   writer.text(key);
   writer.bytes(value);
   return checksum64(writer.written());
@@ -29,15 +29,16 @@ export function rowChecksum(key: string, value: Uint8Array): bigint {
 export class RowSum implements HashedRows {
   rowCount = 0;
   rowSum = 0n;
+  readonly #scratch = new ByteWriter();
 
   add(key: string, value: Uint8Array): void {
     this.rowCount += 1;
-    this.rowSum = BigInt.asUintN(64, this.rowSum + rowChecksum(key, value));
+    this.rowSum = BigInt.asUintN(64, this.rowSum + rowChecksum(key, value, this.#scratch));
   }
 
   remove(key: string, value: Uint8Array): void {
     this.rowCount -= 1;
-    this.rowSum = BigInt.asUintN(64, this.rowSum - rowChecksum(key, value));
+    this.rowSum = BigInt.asUintN(64, this.rowSum - rowChecksum(key, value, this.#scratch));
   }
 }
 

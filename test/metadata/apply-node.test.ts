@@ -185,3 +185,13 @@ test("the last batch of a registration is answered alike after its fence", () =>
   f.run(nodeName(1), { type: "fence", victim: nodeName(2) });
   expect(f.batch(nodeName(2), [{ type: "reserve_ids" }], 1)).toEqual(outcomes);
 });
+
+test("late batches of the dead leave no trace in their registration", () => {
+  const f = new StateFixture();
+  f.register(nodeName(1));
+  f.register(nodeName(2));
+  f.run(nodeName(1), { type: "fence", victim: nodeName(2) });
+  const entry = f.state.registration(nodeName(2));
+  for (const batch of [1, 5]) expect(f.batch(nodeName(2), [{ type: "reserve_ids" }], batch).map(verdict)).toEqual(["proposer_dead"]);
+  expect(f.state.registration(nodeName(2))).toBe(entry);
+});

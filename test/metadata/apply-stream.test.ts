@@ -197,6 +197,20 @@ test("an heir inherits the life that the crash lengthened", () => {
   expect(verdict(f.run(B, { type: "expire_stream", streamId: 1, deadlineMs: 0 }))).toBe("not_due");
 });
 
+test("a life follows the latest end of a chain of heirs, also where the database's clock stepped back between them", () => {
+  const f = pair();
+  const C = nodeName(3);
+  f.register(C);
+  f.create(A, 1, "a", TTL_10);
+  f.atMs = START_MS + 60_000;
+  f.run(B, { type: "fence", victim: A });
+  f.run(B, { type: "end", victim: A, lastNumber: 0, heir: B });
+  f.atMs = START_MS + 20_000;
+  f.run(B, { type: "end", victim: B, lastNumber: 0, heir: C });
+  f.run(C, { type: "end", victim: C, lastNumber: 0, heir: null });
+  expect(f.state.unownedDeadlineMs(f.stream(1))).toBe(START_MS + 70_000);
+});
+
 test("a TTL of 2^64-1 seconds never comes due", () => {
   const f = pair();
   f.create(A, 1, "a", { ...PLAIN, ttlSeconds: 2n ** 64n - 1n });

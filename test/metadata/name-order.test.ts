@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { compareUtf8, NameOrder } from "../../src/metadata/name-order.ts";
+import { NameOrder, sortKeyOf } from "../../src/metadata/name-order.ts";
 
 const names = [
   "",
@@ -20,10 +20,14 @@ const names = [
   "x\u{10000}",
 ];
 
-test("names compare as the bytes of their UTF-8 do", () => {
+function compareKeys(left: string, right: string): number {
+  return sortKeyOf(left) < sortKeyOf(right) ? -1 : sortKeyOf(left) > sortKeyOf(right) ? 1 : 0;
+}
+
+test("sort keys compare as the bytes of the names' UTF-8 do", () => {
   for (const left of names) {
     for (const right of names) {
-      expect(Math.sign(compareUtf8(left, right))).toBe(Buffer.compare(Buffer.from(left), Buffer.from(right)));
+      expect(compareKeys(left, right)).toBe(Buffer.compare(Buffer.from(left), Buffer.from(right)));
     }
   }
 });
@@ -37,7 +41,7 @@ test("a prefix list is in byte order, holds every name of the prefix and goes on
   const sorted = names.toSorted((left, right) => Buffer.compare(Buffer.from(left), Buffer.from(right)));
   for (const prefix of ["", "a", "a/", "x", "zz", "\u{10000}"]) {
     for (const after of [null, "", "a", "a/b", "a/bb", "zzz", "\u{ffff}"]) {
-      const expected = sorted.filter((name) => name.startsWith(prefix) && (after === null || compareUtf8(name, after) > 0));
+      const expected = sorted.filter((name) => name.startsWith(prefix) && (after === null || compareKeys(name, after) > 0));
       expect(list(prefix, after)).toEqual(expected);
     }
   }
