@@ -139,9 +139,10 @@ export class Streams implements StreamService {
       if (startOffset <= session.entry.startOffset) return { session, change: null };
       return { session, change: this.#change(session, { type: "trim_stream", streamId: session.streamId, startOffset }) };
     });
+    if (change === null) return { startOffset: session.entry.startOffset };
     const outcome = await change;
-    if (outcome !== null && !outcome.applied && outcome.code === "unknown_stream") throw notFound(name);
-    return { startOffset: session.entry.startOffset };
+    if (!outcome.applied) throw outcome.code === "unknown_stream" ? notFound(name) : unavailable(`stream ${name} cannot be trimmed now`);
+    return { startOffset: outcome.facts["startOffset"] ?? session.entry.startOffset };
   }
 
   async delete(name: string): Promise<void> {
