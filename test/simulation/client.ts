@@ -22,6 +22,12 @@ export type Answer<T> =
   /** It was sent, and nothing was heard: it may have happened, or may yet. */
   | { readonly kind: "lost" };
 
+/** What a request is about: a stream, and whatever helps to find the request in a trace. */
+export interface Subject {
+  readonly name: string;
+  readonly detail: string;
+}
+
 /** Codes that only a broken server, or damaged data, which no run has, can cause. */
 const IMPOSSIBLE: ReadonlySet<ErrorCode> = new Set(["internal", "corrupt", "incompatible", "settings", "locked"]);
 
@@ -44,17 +50,21 @@ export class Client {
    * Sends one request about the stream `name`. `patienceMs`: how long the client waits for the answer,
    * in true time; the request may take effect later than that.
    */
-  ask<T>(what: string, name: string, operate: (service: StreamService) => MaybePromise<T>, patienceMs = 30_000): Promise<Answer<T>> {
+  ask<T>(what: string, subject: Subject, operate: (service: StreamService) => MaybePromise<T>, patienceMs = 30_000): Promise<Answer<T>> {
+    const { name, detail } = subject;
     const { world } = this;
     world.trace.count(`operation ${what}`);
     return new Promise((resolve) => {
+      let isEnded = false;
       const end = (answer: Answer<T>): void => {
-        world.trace.note(`client ${what} ${name} ${describe(answer)}`);
+        if (isEnded) return;
+        isEnded = true;
+        world.trace.note(`client ${what} ${name}${detail} ${describe(answer)}`);
         patience.cancel();
         resolve(answer);
       };
       const patience = world.scheduler.schedule(patienceMs, `client gives up ${what} ${name}`, () => end({ kind: "lost" }));
-      world.scheduler.schedule(this.#oneWayMs(), `client ${what} ${name} arrives`, () => {
+      world.scheduler.schedule(this.#oneWayMs(), `client ${what} ${name}${detail} arrives`, () => {
         const serving = this.findServing(name);
         if (serving === null) end({ kind: "unreachable" });
         else this.#serve(serving, what, operate, end);
@@ -65,7 +75,7 @@ export class Client {
   #serve<T>(serving: Serving, what: string, operate: (service: StreamService) => MaybePromise<T>, end: (answer: Answer<T>) => void): void {
     const { process, service } = serving;
     const { world } = this;
-    process.onDeath(() => world.scheduler.schedule(this.#oneWayMs(), `client ${what} reset`, () => end({ kind: "lost" })));
+    const unlisten = process.onDeath(() => world.scheduler.schedule(this.#oneWayMs(), `client ${what} reset`, () => end({ kind: "lost" })));
     const label = `${process.name} client ${what}`;
     const reply = (answer: Answer<T>): void => {
       if (world.breakers.pass(process, label, "request")) return;
@@ -73,6 +83,8 @@ export class Client {
         world.trace.count("fault client answer lost");
         return;
       }
+      // It is on its way now, whatever becomes of the process.
+      unlisten();
       world.scheduler.schedule(this.#oneWayMs(), `${label} answered`, () => end(answer));
       world.breakers.pass(process, label, "effect");
     };

@@ -13,7 +13,7 @@ import type {
 } from "../../src/streams/stream-service.ts";
 import type { Answer, Client } from "./client.ts";
 import type { Batch } from "./model/batch.ts";
-import type { Model } from "./model/model.ts";
+import { isCertain, type Model } from "./model/model.ts";
 import type { World } from "./world/world.ts";
 
 export interface AppendConditions {
@@ -42,9 +42,9 @@ export class Requests {
     const { name } = request;
     const span = this.model.begin(name);
     if (request.isClosed) this.model.willClose(name);
-    if (batch !== null) batch.unanswered += 1;
-    const answer = await this.client.ask("create", name, (service) => service.create(request));
-    if (batch !== null && answer.kind !== "lost") batch.unanswered -= 1;
+    if (batch !== null) batch.underWay += 1;
+    const answer = await this.client.ask("create", { name, detail: detailOf(batch) }, (service) => service.create(request));
+    if (batch !== null) noteAnswer(batch, answer);
     if (answer.kind === "value") this.model.sawCreated(span, request, batch, answer.value);
     else if (answer.kind === "refused") this.model.sawCreateRefused(span, request, answer.error, batch);
     return answer;
@@ -54,10 +54,11 @@ export class Requests {
     const { name, closes, producer } = batch.plan;
     const { matchTail, streamSeq, patienceMs } = { ...NO_CONDITIONS, ...conditions };
     const span = this.model.begin(name);
-    batch.unanswered += 1;
+    batch.underWay += 1;
+    if (batch.status === "refused") batch.status = "open";
     const request = { name, records: batch.records(), close: closes, producer, matchTail, streamSeq, mimeType: null };
-    const answer = await this.client.ask("append", name, (service) => service.append(request), patienceMs);
-    if (answer.kind !== "lost") batch.unanswered -= 1;
+    const answer = await this.client.ask("append", { name, detail: detailOf(batch) }, (service) => service.append(request), patienceMs);
+    noteAnswer(batch, answer);
     if (answer.kind === "value") this.model.sawAppend(span, batch, answer.value);
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "append", batch);
     return answer;
@@ -65,7 +66,7 @@ export class Requests {
 
   async read(name: string, from: number | "start" | "tail", bounds: ReadBounds = WHOLE_PAGES): Promise<Answer<ReadPage>> {
     const span = this.model.begin(name);
-    const answer = await this.client.ask("read", name, (service) => service.read({ name, from, ...bounds }));
+    const answer = await this.client.ask("read", { name, detail: ` from ${from}` }, (service) => service.read({ name, from, ...bounds }));
     if (answer.kind === "value") this.model.sawPage(span, answer.value, typeof from === "number" ? from : null);
     else if (answer.kind === "refused") {
       this.model.sawRefusal(span, answer.error, "read", null);
@@ -76,7 +77,7 @@ export class Requests {
 
   async head(name: string): Promise<Answer<StreamInfo>> {
     const span = this.model.begin(name);
-    const answer = await this.client.ask("head", name, (service) => service.head(name));
+    const answer = await this.client.ask("head", { name, detail: "" }, (service) => service.head(name));
     if (answer.kind === "value") this.model.sawInfo(span, answer.value, "head");
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "head", null);
     return answer;
@@ -85,7 +86,7 @@ export class Requests {
   async wait(name: string, streamId: number, offset: number, timeoutMs: number): Promise<Answer<WaitOutcome>> {
     const span = this.model.begin(name);
     const watch = this.#watchTail(streamId, offset);
-    const answer = await this.client.ask("wait", name, (service) => service.wait(streamId, offset, timeoutMs, null), timeoutMs + 30_000);
+    const answer = await this.client.ask("wait", { name, detail: ` at ${offset}` }, (service) => service.wait(streamId, offset, timeoutMs, null), timeoutMs + 30_000);
     const passedMs = watch.end();
     if (answer.kind === "value") this.model.sawWait(span, streamId, offset, answer.value, passedMs, span.startMs + timeoutMs * 0.99);
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "wait", null);
@@ -95,7 +96,7 @@ export class Requests {
   async trim(name: string, offset: number): Promise<Answer<{ readonly startOffset: number }>> {
     const span = this.model.begin(name);
     this.model.willTrim(name, offset);
-    const answer = await this.client.ask("trim", name, (service) => service.trim(name, BigInt(offset)));
+    const answer = await this.client.ask("trim", { name, detail: ` to ${offset}` }, (service) => service.trim(name, BigInt(offset)));
     if (answer.kind === "value") this.model.sawTrim(span, offset, answer.value.startOffset);
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "trim", null);
     return answer;
@@ -103,7 +104,7 @@ export class Requests {
 
   async delete(name: string): Promise<Answer<void>> {
     const span = this.model.begin(name);
-    const answer = await this.client.ask("delete", name, (service) => service.delete(name));
+    const answer = await this.client.ask("delete", { name, detail: "" }, (service) => service.delete(name));
     if (answer.kind === "value") this.model.sawRemoved(span);
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "delete", null);
     return answer;
@@ -116,7 +117,7 @@ export class Requests {
     let after: string | null = null;
     for (;;) {
       const request: ListRequest = { prefix: "", after, limit: pageSize };
-      const answer: Answer<ListResult> = await this.client.ask("list", "", (service) => service.list(request));
+      const answer: Answer<ListResult> = await this.client.ask("list", { name: "", detail: "" }, (service) => service.list(request));
       if (answer.kind !== "value") return;
       for (const item of answer.value.items) {
         this.world.check(after === null || item.name > after, () => `list: ${item.name} behind ${after}`);
@@ -152,4 +153,16 @@ export class Requests {
       },
     };
   }
+}
+
+function noteAnswer(batch: Batch, answer: Answer<unknown>): void {
+  batch.underWay -= 1;
+  if (answer.kind === "lost" || (answer.kind === "refused" && !isCertain(answer.error))) batch.isOpen = true;
+}
+
+function detailOf(batch: Batch | null): string {
+  if (batch === null) return "";
+  const { batchId, count, producer, closes } = batch.plan;
+  const stamp = producer === null ? "" : ` by ${producer.producerId} ${producer.producerEpoch}/${producer.seq}`;
+  return ` #${batchId}x${count}${stamp}${closes ? " closes" : ""}`;
 }

@@ -3,6 +3,7 @@
  * repeats each with the same number until it hears of it. What it is told must be what it would be told
  * without any crash: the next number is accepted, a repeat is called a duplicate, and nothing is a gap.
  */
+import type { ErrorCode } from "../../../src/lib/errors.ts";
 import type { AppendResult } from "../../../src/streams/stream-service.ts";
 import type { Answer } from "../client.ts";
 import type { Batch } from "../model/batch.ts";
@@ -12,6 +13,17 @@ import { Actor, type StreamPlan } from "../stage.ts";
 type Settled = "taken" | "over" | "given_up";
 
 const TRIES_MAX = 12;
+
+/** The same append may succeed later. */
+const TEMPORARY: ReadonlySet<ErrorCode> = new Set([
+  "unavailable",
+  "durability",
+  "unknown_outcome",
+  "fenced_node",
+  "storage_failed",
+  "storage_full",
+  "database_failed",
+]);
 
 export class Producer extends Actor {
   #life = 0;
@@ -69,7 +81,7 @@ export class Producer extends Actor {
       if (answer.kind === "refused") {
         const { code } = answer.error;
         if (code === "closed" || code === "not_found" || code === "gone") return "over";
-        const isExpected = code === "unavailable" || code === "durability" || code === "unknown_outcome" || code === "fenced_node";
+        const isExpected = TEMPORARY.has(code);
         // The second of a pair may overtake the first, on the way or in a node that died between them.
         const isOvertaken = wasPaired && (code === "sequence_gap" || code === "bad_request");
         if (!isExpected && !isOvertaken) return this.#explain(batch, code);

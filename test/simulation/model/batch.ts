@@ -25,8 +25,10 @@ export interface BatchPlan {
 
 export class Batch {
   status: BatchStatus = "open";
-  /** Sent and neither answered nor known to have gone nowhere. */
-  unanswered = 0;
+  /** Requests with it that are under way. */
+  underWay = 0;
+  /** A request with it was lost, or answered with an outcome that is open: it may be written, or be yet. */
+  isOpen = false;
 
   constructor(readonly plan: BatchPlan) {}
 

@@ -256,7 +256,7 @@ export class Model {
 
   /** The batch is certainly not written, unless an earlier try of it may yet be. */
   #refuse(batch: Batch, what: string): void {
-    if (batch.unanswered > 0 || batch.status !== "open") return;
+    if (batch.underWay > 0 || batch.isOpen || batch.status !== "open") return;
     batch.status = "refused";
     for (const stream of this.#streams.values()) {
       this.world.check(!stream.holds(batch.plan.batchId), () => `${what}, and its records are in ${stream.label}`);
@@ -333,7 +333,10 @@ export class Model {
       this.world.check(!mustBeFound || found.has(facts.name), () => `list: ${facts.name} is missing`);
     }
     for (const name of found) {
-      const isExplained = this.lives.livesOf(name).some((facts) => facts.removedMs === null || facts.removedMs >= span.startMs);
+      // A view may lag behind a removal until that is answered.
+      const isExplained = this.lives
+        .livesOf(name)
+        .some((facts) => facts.removedMs === null || (this.stream(facts.streamId).removalKnownMs ?? span.startMs) >= span.startMs);
       this.world.check(isExplained, () => `list: ${name} is no stream`);
     }
   }
@@ -356,6 +359,7 @@ export class Model {
         facts.createdMs >= span.startMs || facts.removedMs !== null,
         () => `delete of ${span.name} answered, and stream ${facts.streamId} is still there`,
       );
+      if (facts.removedMs !== null) this.stream(facts.streamId).removalKnownMs ??= this.world.nowMs;
     }
   }
 
@@ -398,6 +402,6 @@ export class Model {
 }
 
 /** The refusal says that nothing was written. */
-function isCertain({ code }: PicoError): boolean {
+export function isCertain({ code }: PicoError): boolean {
   return code !== "unavailable" && code !== "durability" && code !== "unknown_outcome" && code !== "fenced_node";
 }

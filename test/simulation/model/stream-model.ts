@@ -33,6 +33,8 @@ export class StreamModel {
   #floor: Floor = NO_FLOOR;
   #closedTail: number | null = null;
   readonly #floorListeners = new Set<(floor: Floor) => void>();
+  /** When a client first was told of its removal, in true time; null: none was. */
+  removalKnownMs: number | null = null;
   /** Highest offset that anybody asked to trim to. */
   trimRequestedMax = 0;
   /** Database time of the start of the latest request that renewed its life. */
@@ -123,7 +125,8 @@ export class StreamModel {
       () => `${what} of ${this.label}: closed at ${tail}, below the tail ${this.#floor.nextOffset}`,
     );
     this.#closedTail = tail;
-    this.#floor = { ...this.#floor, isClosed: true };
+    // Whoever says so has waited until the close, and all before it, was durable.
+    this.#floor = { ...this.#floor, nextOffset: tail, isClosed: true };
   }
 
   /** The whole batch lies at `startOffset`. */

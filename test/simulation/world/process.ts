@@ -12,7 +12,7 @@ export type DeathKind = "kill" | "power_loss";
 export class SimProcess {
   #state: "running" | "paused" | "dead" = "running";
   #parked: (() => void)[] = [];
-  readonly #onDeath: ((kind: DeathKind) => void)[] = [];
+  readonly #onDeath = new Set<(kind: DeathKind) => void>();
 
   constructor(
     /** `node 1, life 3`. */
@@ -52,9 +52,12 @@ export class SimProcess {
     this.#state = "dead";
     this.#parked = [];
     for (const listener of this.#onDeath) listener(kind);
+    this.#onDeath.clear();
   }
 
-  onDeath(listener: (kind: DeathKind) => void): void {
-    this.#onDeath.push(listener);
+  /** Returns a function that ends the listening. */
+  onDeath(listener: (kind: DeathKind) => void): () => void {
+    this.#onDeath.add(listener);
+    return () => this.#onDeath.delete(listener);
   }
 }
