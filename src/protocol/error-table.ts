@@ -15,7 +15,7 @@ export interface WireError {
 const refused = (status: number, code: string): WireError => ({ status, code, isTold: true });
 const failed = (status: number, code: string): WireError => ({ status, code, isTold: false });
 
-/** Both protocols share statuses; `durableStreamsStatus` and `picoStatus` hold what depends on the request. */
+/** Both protocols share the statuses. Each turns a `gone` of a PUT into 409: the name is in the way there. */
 export const WIRE_ERRORS: Readonly<Record<ErrorCode, WireError>> = {
   bad_request: refused(400, "bad_request"),
   not_found: refused(404, "not_found"),
