@@ -87,11 +87,21 @@ export class StreamReader {
         continue;
       }
       if (page.isFull) break;
+      this.#assertWanted(entry, before);
       failedSearches += 1;
       if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, "no live data object holds it");
       await this.metadata.catchUp();
     }
     return page;
+  }
+
+  /** A stream deleted, or an offset trimmed, while it was read is not damage: it is answered as if asked for now. */
+  #assertWanted(entry: StreamEntry, offset: number): void {
+    const current = this.metadata.view.streamById(entry.streamId);
+    if (current === null) throw new PicoError("not_found", `stream ${entry.name} was deleted while it was read`, { name: entry.name });
+    const { startOffset } = current;
+    if (offset >= startOffset) return;
+    throw new PicoError("offset_gone", `offset ${offset} was trimmed while it was read: go on at ${startOffset}`, { start: startOffset });
   }
 
   /** The stream whose own records hold `offset`: the stream itself, or along its sources. */
@@ -100,7 +110,10 @@ export class StreamReader {
     let end = Number.MAX_SAFE_INTEGER;
     while (home.fork !== null && offset < home.fork.offset) {
       const source = this.metadata.view.streamById(home.fork.sourceId);
-      if (source === null) throw this.#damage(entry.streamId, `offset ${offset}`, `its source ${home.fork.sourceId} is not kept`);
+      if (source === null) {
+        this.#assertWanted(entry, offset);
+        throw this.#damage(entry.streamId, `offset ${offset}`, `its source ${home.fork.sourceId} is not kept`);
+      }
       end = Math.min(end, home.fork.offset);
       home = source;
     }
