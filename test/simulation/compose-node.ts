@@ -1,7 +1,8 @@
 /** Builds a simulated node as the product is built, from `NodeCore`, over the simulated seams of its host. */
+
+import type { WalStore } from "../../src/engine/wal-store.ts";
 import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
-import type { WalStore } from "../../src/engine/wal-store.ts";
 import { type ErrorCode, isPicoError } from "../../src/lib/errors.ts";
 import { NodeCore, type NodeCoreComponents, type NodeCoreSettings } from "../../src/node/node-core.ts";
 import type { BuiltNode, NodePlace } from "./build-node.ts";
@@ -34,7 +35,7 @@ const EXPLAINED: ReadonlySet<ErrorCode> = new Set([
 
 export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFactory {
   return (cluster, options, checker, place) => {
-    const { world, process, nodeId, host, disk } = place;
+    const { world, process, nodeId, host } = place;
     const log = traceLogger(world.trace, process);
     const clock = new SimClock(world.scheduler, host, process);
     const random = world.prng.branch(`random of ${process.name}`);
@@ -75,7 +76,8 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
   };
 
   function settingsOf(options: SimulationOptions, nodeId: number): NodeCoreSettings {
-    const { backlogBytesMax, segmentBytes, lingerMs, uploadBytes, uploadSegments, uploadIntervalMs, logCacheBytes, blockCacheBytes } = options;
+    const { backlogBytesMax, segmentBytes, lingerMs, uploadBytes, uploadSegments, uploadIntervalMs, logCacheBytes, blockCacheBytes } =
+      options;
     return {
       nodeId,
       nodeEpoch: null,
@@ -94,7 +96,12 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
   }
 }
 
-async function openWal(options: SimulationOptions, place: NodePlace, store: SimObjectStore, random: NodeCoreComponents["random"]): Promise<WalStore> {
+async function openWal(
+  options: SimulationOptions,
+  place: NodePlace,
+  store: SimObjectStore,
+  random: NodeCoreComponents["random"],
+): Promise<WalStore> {
   const directory = new SimLocalDirectory(place.world, place.process, place.disk, options.disk);
   if (options.walKind === "local") {
     return LocalDiskWal.open({ directory, random, firstFileBytes: options.walFileBytes, fileBytes: options.walFileBytes * 2 });

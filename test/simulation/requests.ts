@@ -86,7 +86,12 @@ export class Requests {
   async wait(name: string, streamId: number, offset: number, timeoutMs: number): Promise<Answer<WaitOutcome>> {
     const span = this.model.begin(name);
     const watch = this.#watchTail(streamId, offset);
-    const answer = await this.client.ask("wait", { name, detail: ` at ${offset}` }, (service) => service.wait(streamId, offset, timeoutMs, null), timeoutMs + 30_000);
+    const answer = await this.client.ask(
+      "wait",
+      { name, detail: ` at ${offset}` },
+      (service) => service.wait(streamId, offset, timeoutMs, null),
+      timeoutMs + 30_000,
+    );
     const passedMs = watch.end();
     if (answer.kind === "value") this.model.sawWait(span, streamId, offset, answer.value, passedMs, span.startMs + timeoutMs * 0.99);
     else if (answer.kind === "refused") this.model.sawRefusal(span, answer.error, "wait", null);

@@ -186,7 +186,11 @@ export class LogChecker implements LifeLog {
     this.world.check(entry !== null, () => `${key} was trimmed, and its registration is unknown`);
     if (entry === null) return;
     this.world.check(!isTombstone(bytes), () => `the tombstone ${key} was deleted`);
-    this.world.check(number <= entry.committedNumber, () => `${key} was trimmed above the committed position ${entry.committedNumber}`);
+    // What lies above the tombstone of an ended registration is void for ever.
+    this.world.check(
+      entry.state === "ended" || number <= entry.committedNumber,
+      () => `${key} was trimmed above the committed position ${entry.committedNumber}`,
+    );
     // Recoverers replay from the position of the fence; a trim sent before it may arrive after it.
     const isNeeded = entry.state === "fenced" && number > (entry.fencedNumber ?? 0);
     this.world.check(!isNeeded, () => `${key} was trimmed between the fence and the end of its registration`);

@@ -12,6 +12,7 @@ export const VARIANTS: readonly Variant[] = [];
 
 export function findVariant(name: string): Variant {
   const variant = VARIANTS.find((candidate) => candidate.name === name);
-  if (variant === undefined) throw new Error(`no variant ${JSON.stringify(name)}; there are ${VARIANTS.map((known) => known.name).join(", ")}`);
+  if (variant === undefined)
+    throw new Error(`no variant ${JSON.stringify(name)}; there are ${VARIANTS.map((known) => known.name).join(", ")}`);
   return variant;
 }

@@ -8,6 +8,9 @@ import { Prng } from "./prng.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Trace } from "./trace.ts";
 
+/** Steps of a run; more are a loop that simulated time does not end. */
+const STEPS_MAX = 3_000_000;
+
 /** A property that must hold did not. */
 export class SimulationFailure extends Error {
   override readonly name = "SimulationFailure";
@@ -75,6 +78,7 @@ export class World {
         return;
       }
       if (!isStepped) this.record(new SimulationFailure(`${what}: nothing is left to run, and it has not ended`));
+      if (this.trace.steps > STEPS_MAX) this.record(new SimulationFailure(`${what}: not ended after ${STEPS_MAX} steps`));
       if (this.nowMs > endMs) this.record(new SimulationFailure(`${what}: not ended after ${limitMs} ms`));
     }
   }
