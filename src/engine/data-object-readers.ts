@@ -60,6 +60,11 @@ export class DataObjectReaders {
     private readonly clusterId: string,
   ) {}
 
+  /** For messages: which object it is, as its operator finds it in the store. */
+  describe(object: ReadableObject): string {
+    return `data object ${objectKey(this.clusterId, object)}`;
+  }
+
   /** False only if the object holds neither records nor the tail state of the stream. */
   mayContain(object: ReadableObject, streamId: number): Promise<boolean | "object_missing"> {
     return orMissing(async () => (await this.#head(this.#target(object))).mayContain(streamId));

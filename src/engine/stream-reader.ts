@@ -55,12 +55,11 @@ export class StreamReader {
    */
   async readTailState(streamId: number): Promise<TailState | null> {
     for (let search = 1; ; search++) {
-      const found = await Promise.all(
-        this.metadata.view.liveObjectsOf(streamId).map((object) => this.objects.readTailState(object, streamId)),
-      );
-      const missing = found.find((state) => state === "object_missing");
+      const objects = this.metadata.view.liveObjectsOf(streamId);
+      const found = await Promise.all(objects.map((object) => this.objects.readTailState(object, streamId)));
+      const missing = objects.find((_, at) => found[at] === "object_missing");
       if (missing === undefined) return newest(found);
-      if (search >= SEARCHES_MAX) throw this.#damage(streamId, "its tail state", "a live data object is missing from the store");
+      if (search >= SEARCHES_MAX) throw this.#damage(streamId, "its tail state", missingFromStore(this.objects.describe(missing)));
       await this.metadata.catchUp();
     }
   }
@@ -77,11 +76,12 @@ export class StreamReader {
 
   async #fill(entry: StreamEntry, page: PageBuilder): Promise<PageBuilder> {
     let failedSearches = 0;
+    let missing: string | null = null;
     while (!page.isFull) {
       const before = page.next;
       const home = this.#home(entry, before);
       this.#takeCached(home, page);
-      if (!page.isFull && page.next === before) await this.#takeStored(home, page);
+      if (!page.isFull && page.next === before) missing = await this.#takeStored(home, page);
       if (page.next > before) {
         failedSearches = 0;
         continue;
@@ -89,7 +89,7 @@ export class StreamReader {
       if (page.isFull) break;
       this.#assertWanted(entry, before);
       failedSearches += 1;
-      if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, "no live data object holds it");
+      if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, missing ?? "no live data object holds it");
       await this.metadata.catchUp();
     }
     return page;
@@ -120,19 +120,24 @@ export class StreamReader {
     return { streamId: home.streamId, end };
   }
 
-  /** Takes what one data object holds from `page.next` on. */
-  async #takeStored(home: Home, page: PageBuilder): Promise<void> {
+  /** Takes what one data object holds from `page.next` on; null, or which object the store turned out not to have. */
+  async #takeStored(home: Home, page: PageBuilder): Promise<string | null> {
     const before = page.next;
+    let missing: string | null = null;
     const candidates = this.metadata.view.liveObjectsOf(home.streamId, page.next);
     for (const object of await this.#holders(candidates, home.streamId)) {
       const batches = await this.objects.readBatches(object, home.streamId, page.next, page.bytesLeft);
-      if (batches === "object_missing") continue;
+      if (batches === "object_missing") {
+        missing = missingFromStore(this.objects.describe(object));
+        continue;
+      }
       for (const batch of batches) {
         if (page.isFull || batch.baseOffset > page.next || page.next >= home.end) break;
         if (batch.endOffset > page.next) page.take(batch, home.end);
       }
-      if (page.next > before || page.isFull) return;
+      if (page.next > before || page.isFull) return null;
     }
+    return missing;
   }
 
   /** Those of the objects that hold the offset sought, by their filters and indexes. */
@@ -144,6 +149,10 @@ export class StreamReader {
   #damage(streamId: number, what: string, fact: string): PicoError {
     return new PicoError("corrupt", `stream ${streamId}: ${what} cannot be read: ${fact}`, { where: `stream ${streamId}, ${what}` });
   }
+}
+
+function missingFromStore(object: string): string {
+  return `${object} is missing from the store`;
 }
 
 function newest(states: readonly (TailState | null | "object_missing")[]): TailState | null {

@@ -22,7 +22,7 @@ import { SEGMENTS_IN_FLIGHT_LOCAL, WAL_FILE_BYTES, WAL_FIRST_FILE_BYTES } from "
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
-import { encodeFrameHeader, FRAME_HEADER_BYTES, formatWalFileName, frameBytes, WAL_PAGE_BYTES } from "./wal-file.ts";
+import { encodeFrameHeader, FRAME_HEADER_BYTES, formatWalFileName, frameBytes, parseWalFileName, WAL_PAGE_BYTES } from "./wal-file.ts";
 import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
 import { holdsNumber, numbersOf, readWalLife, type WalLife } from "./wal-life.ts";
 import { isTombstone } from "./wal-segment.ts";
@@ -121,6 +121,15 @@ export class LocalDiskWal implements WalStore {
     } finally {
       this.#underWay.delete(number);
     }
+  }
+
+  async registrations(): Promise<readonly RegistrationName[]> {
+    const names = new Map<string, RegistrationName>();
+    for (const text of await this.#directory.list()) {
+      const registration = parseWalFileName(text)?.registration;
+      if (registration !== undefined) names.set(formatRegistration(registration), registration);
+    }
+    return [...names.values()];
   }
 
   async list(registration: RegistrationName, above: number): Promise<readonly number[]> {

@@ -50,6 +50,15 @@ export class ObjectWal implements WalStore {
     return this.#store.create(this.#key(registration, number), bytes);
   }
 
+  async registrations(): Promise<readonly RegistrationName[]> {
+    const names = new Map<string, RegistrationName>();
+    for await (const { key } of listAll(this.#store, this.#clusterPrefix)) {
+      const match = /^(-?\d+)\/(\d+)\//.exec(key.slice(this.#clusterPrefix.length));
+      if (match !== null) names.set(match[0], { nodeId: Number(match[1]), nodeEpoch: Number(match[2]) });
+    }
+    return [...names.values()];
+  }
+
   async list(registration: RegistrationName, above: number): Promise<readonly number[]> {
     const stored = await this.#listStored(registration);
     return stored.map(({ number }) => number).filter((number) => number > above);

@@ -37,6 +37,9 @@ export interface WalStore {
 
   create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists">;
 
+  /** Every registration of which anything is here, of whatever node and cluster age, in no particular order. */
+  registrations(): Promise<readonly RegistrationName[]>;
+
   /** Numbers present above `above`, ascending; tombstones and damaged ones included, where a number can be told. */
   list(registration: RegistrationName, above: number): Promise<readonly number[]>;
 

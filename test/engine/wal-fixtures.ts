@@ -142,6 +142,13 @@ export class MemoryWal implements WalStore {
 
   async begin(): Promise<void> {}
 
+  async registrations(): Promise<readonly RegistrationName[]> {
+    return [...this.segments.keys()].map((key) => {
+      const [nodeId, nodeEpoch] = key.split("@").map(Number);
+      return { nodeId: nodeId ?? 0, nodeEpoch: nodeEpoch ?? 0 };
+    });
+  }
+
   async create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
     await this.beforeCreate(number, bytes);
     const outcome = this.of(registration).has(number) ? "exists" : "created";

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { TOMBSTONE_BYTES } from "../../src/engine/wal-segment.ts";
 import { ALL_NUMBERS, type WalStore } from "../../src/engine/wal-store.ts";
+import type { RegistrationName } from "../../src/lib/registration.ts";
 import { OWNER, segmentBytes, tombstoneBytes } from "./wal-fixtures.ts";
 
 /** A place that keeps a WAL. Each `open` is a process that finds what the one before left. */
@@ -47,6 +48,15 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
     afterEach(async () => {
       for (const store of stores.splice(0)) await store.close();
       for (const place of places.splice(0)) await place.dispose();
+    });
+
+    test("it names every registration of which a segment or a tombstone is there", async () => {
+      const { store, place } = await begun();
+      await store.create(OWNER, 1, segmentBytes(1, "body"));
+      await store.create(OTHER_NODE, 1, tombstoneBytes(1, { registration: OTHER_NODE }));
+      const byNode = (names: readonly RegistrationName[]) => names.toSorted((left, right) => left.nodeId - right.nodeId);
+      expect(byNode(await store.registrations())).toEqual([OTHER_NODE, OWNER]);
+      expect(byNode(await (await reopen(place, store)).registrations())).toEqual([OTHER_NODE, OWNER]);
     });
 
     test("what was created is listed in order and read back as it was", async () => {
