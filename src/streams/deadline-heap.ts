@@ -44,6 +44,13 @@ export class DeadlineHeap {
     return first;
   }
 
+  /** Drops the entries that `isKept` refuses. */
+  retain(isKept: (deadline: Deadline) => boolean): void {
+    const kept = this.#items.filter(isKept);
+    this.#items.length = 0;
+    for (const deadline of kept) this.push(deadline);
+  }
+
   /** Puts `item` at the root and lets it sink to its place. */
   #sink(item: Deadline): void {
     const items = this.#items;

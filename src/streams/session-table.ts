@@ -28,14 +28,20 @@ export interface SessionTableEvents {
   opened(session: StreamSession): void;
   /** An idle session was dropped; the stream is still owned. */
   dropped(session: StreamSession): void;
-  /** Proposes the removal of a session that is past its deadline and resolves with its outcome applied, or unknown for too long. */
-  expire(session: StreamSession): Promise<void>;
+  /**
+   * Proposes the removal of a stream that is past its deadline. Resolves with its outcome applied, or open
+   * for too long; true: by the database's time the stream is not due, so it is to be served.
+   */
+  expire(session: StreamSession): Promise<boolean>;
 }
 
 export class SessionTable {
   readonly #byName = new Map<string, StreamSession>();
   readonly #byId = new Map<number, StreamSession>();
-  readonly #opening = new Map<number, Promise<StreamSession>>();
+  /** Streams being acquired or loaded: once, however many requests wait for it. */
+  readonly #opening = new Map<number, Promise<void>>();
+  /** Streams without a session whose removal is proposed, until its outcome is applied here. */
+  readonly #removals = new Map<number, Promise<void>>();
 
   constructor(
     private readonly clock: Clock,
@@ -71,9 +77,24 @@ export class SessionTable {
     return this.#readySlowly(name);
   }
 
-  /** Past its deadline, by the database's clock. */
+  /** Whether the stream is in use, or will be in a moment. */
+  isNeeded(streamId: number): boolean {
+    return this.#byId.has(streamId) || this.#opening.has(streamId);
+  }
+
+  /** Until `applied` settles no session is opened for the stream, which has none. */
+  withhold(streamId: number, applied: Promise<unknown>): void {
+    const lift = () => {
+      if (this.#removals.get(streamId) === removal) this.#removals.delete(streamId);
+    };
+    const removal = applied.then(lift, lift);
+    this.#removals.set(streamId, removal);
+  }
+
+  /** Past its deadline, by the database's clock. Live readers renew a sliding one for as long as they wait. */
   isDue(session: StreamSession): boolean {
     if (session.deadlineMs === null || this.metadata.registration === null) return false;
+    if (session.waiterCount > 0 && session.entry.settings.ttlSeconds !== null) return false;
     return this.metadata.isDatabaseClockSteady && this.metadata.databaseNowMs() >= session.deadlineMs;
   }
 
@@ -84,8 +105,12 @@ export class SessionTable {
       const session = this.#byName.get(name);
       if (session !== undefined) {
         if (session.frozen !== null) await this.#withinTime(session.frozen, giveUpAtMs);
-        else if (this.isDue(session)) await this.events.expire(session);
-        else return this.#used(session);
+        else if (!this.isDue(session)) return this.#used(session);
+        else if (await this.events.expire(session)) {
+          if (this.#byName.get(name) === session && session.frozen === null) return this.#used(session);
+        } else if (this.#byName.get(name) === session && session.frozen === null && this.isDue(session)) {
+          throw unavailable(`stream ${name} is past its deadline and cannot be removed now`);
+        }
         continue;
       }
       const entry = this.metadata.view.streamByName(name);
@@ -96,8 +121,8 @@ export class SessionTable {
         continue;
       }
       if (entry.isDeleted) throw new PicoError("gone", `stream ${name} is deleted; forks still need its records`, { name });
-      const opened = await this.#open(entry);
-      if (opened !== null) return this.#used(opened);
+      const removal = this.#removals.get(entry.streamId);
+      await (removal === undefined ? this.#open(entry) : this.#withinTime(removal, giveUpAtMs));
     }
     throw unavailable(`stream ${name} waits for the database`);
   }
@@ -107,48 +132,49 @@ export class SessionTable {
     return session;
   }
 
-  /** Null: look again. */
-  async #open(entry: StreamEntry): Promise<StreamSession | null> {
-    const ownership = this.metadata.view.ownerOf(entry);
-    if (ownership === null) {
-      await this.#acquire(entry);
-      return null;
-    }
-    if (!this.isOwn(ownership.owner.name)) {
-      const isRecovering = ownership.recovering ? "is in recovery" : `is owned by node ${ownership.owner.name.nodeId}`;
-      throw unavailable(`stream ${entry.name} ${isRecovering}`);
-    }
+  /** Brings the stream a step nearer to a session; the caller looks again. */
+  #open(entry: StreamEntry): Promise<void> {
     const { streamId } = entry;
     let opening = this.#opening.get(streamId);
     if (opening === undefined) {
-      opening = this.#load(entry).finally(() => this.#opening.delete(streamId));
+      opening = this.#acquireOrLoad(entry).finally(() => this.#opening.delete(streamId));
       this.#opening.set(streamId, opening);
     }
-    await opening;
-    return null;
+    return opening;
+  }
+
+  async #acquireOrLoad(entry: StreamEntry): Promise<void> {
+    const ownership = this.metadata.view.ownerOf(entry);
+    if (ownership === null) return this.#acquire(entry);
+    if (this.isOwn(ownership.owner.name)) return this.#load(entry);
+    const where = ownership.recovering ? "is in recovery" : `is owned by node ${ownership.owner.name.nodeId}`;
+    throw unavailable(`stream ${entry.name} ${where}`);
   }
 
   async #acquire(entry: StreamEntry): Promise<void> {
     const outcome = await settle(this.clock, this.metadata.propose({ type: "acquire_stream", streamId: entry.streamId }), entry.name);
-    // Refused: it was acquired, removed or expired meanwhile; the view tells which.
-    if (!outcome.applied && outcome.code === "owner_in_recovery") throw unavailable(`stream ${entry.name} is in recovery`);
+    if (outcome.applied) return;
+    // Else it was acquired, removed or expired meanwhile; the view tells which.
+    if (outcome.code === "owner_in_recovery") throw unavailable(`stream ${entry.name} is in recovery`);
+    if (outcome.code === "transfer_pending") throw unavailable(`stream ${entry.name} is on its way to another node`);
   }
 
-  async #load(entry: StreamEntry): Promise<StreamSession> {
-    const stored = await this.engine.tailState(entry.streamId);
+  async #load(entry: StreamEntry): Promise<void> {
+    const stored = (await this.engine.tailState(entry.streamId)) ?? (await initialTailState(this.engine, entry));
+    // Behind the last await: a stream that went meanwhile gets no session, for nobody would end it.
     const current = this.metadata.view.streamById(entry.streamId);
-    if (current === null || current.isDeleted) throw notFound(entry.name);
-    return this.#adopt(current, stored ?? (await initialTailState(this.engine, current)));
+    if (current === null || current.isDeleted) return;
+    const ownership = this.metadata.view.ownerOf(current);
+    if (ownership !== null && this.isOwn(ownership.owner.name)) this.#adopt(current, stored);
   }
 
-  #adopt(entry: StreamEntry, tailState: TailState): StreamSession {
+  #adopt(entry: StreamEntry, tailState: TailState): void {
     const log = this.engine.openLog(entry.streamId, tailState);
     const session = new StreamSession(entry, log, new TailFold(tailState), this.engine, this.clock);
     session.lastUsedMs = this.clock.monotonicMs();
     this.#byName.set(entry.name, session);
     this.#byId.set(entry.streamId, session);
     this.events.opened(session);
-    return session;
   }
 
   /** Forgets a stream that is deleted, expired or no longer this node's. */
@@ -184,8 +210,11 @@ export class SessionTable {
   async #withinTime(promise: Promise<void>, giveUpAtMs: number): Promise<void> {
     const done = new AbortController();
     const leftMs = giveUpAtMs - this.clock.monotonicMs();
-    await Promise.race([promise, sleep(this.clock, leftMs, done.signal)]);
-    done.abort();
+    try {
+      await Promise.race([promise, sleep(this.clock, leftMs, done.signal)]);
+    } finally {
+      done.abort();
+    }
   }
 }
 
@@ -204,8 +233,7 @@ export async function initialTailState(engine: Engine, entry: StreamEntry): Prom
 export async function settle(clock: Clock, proposal: Proposal, name: string): Promise<Outcome> {
   const done = new AbortController();
   const late = sleep(clock, PROPOSAL_WAIT_MS, done.signal).then(() => null);
-  const outcome = await Promise.race([proposal.outcome, late]);
-  done.abort();
+  const outcome = await Promise.race([proposal.outcome, late]).finally(() => done.abort());
   if (outcome !== null) return outcome;
   if (proposal.withdraw()) {
     proposal.outcome.catch(() => {});

@@ -5,7 +5,6 @@
  */
 import type { Clock, Timer } from "../lib/clock.ts";
 import { OFFSET_MAX } from "../lib/limits.ts";
-import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { DeadlineHeap } from "./deadline-heap.ts";
 
@@ -13,6 +12,8 @@ import { DeadlineHeap } from "./deadline-heap.ts";
 const TICK_MS = 250;
 /** Streams removed per look, so that a look stays short. */
 const EXPIRIES_PER_TICK_MAX = 64;
+/** Entries of forgotten streams that the heap may hold beyond as many as it watches. */
+const HEAP_LEFTOVERS_MAX = 1024;
 
 /** now + TTL, cut to what a double holds. */
 export function deadlineAfter(nowMs: number, ttlSeconds: bigint): number {
@@ -20,23 +21,13 @@ export function deadlineAfter(nowMs: number, ttlSeconds: bigint): number {
   return ttlMs > BigInt(OFFSET_MAX - nowMs) ? OFFSET_MAX : nowMs + Number(ttlMs);
 }
 
-/**
- * The deadline that an owner begins with: the absolute one, or what is stored; for a stream inherited
- * from an ended registration at least the end of that plus the TTL, since its touches were not stored.
- */
-export function initialDeadlineMs(entry: StreamEntry, metadata: Metadata): number | null {
-  const { ttlSeconds, expiresAtMs } = entry.settings;
-  if (ttlSeconds === null) return expiresAtMs;
-  const stored = entry.deadlineMs ?? deadlineAfter(entry.createdAtMs, ttlSeconds);
-  const endedAtMs = entry.owner === null ? null : (metadata.view.registration(entry.owner)?.endedAtMs ?? null);
-  return endedAtMs === null ? stored : Math.max(stored, deadlineAfter(endedAtMs, ttlSeconds));
-}
-
 export interface ExpiryTarget {
   /** The deadline that holds now; null: it does not expire, or is not this node's any more. */
   deadlineMs(streamId: number): number | null;
   /** Removes a stream that is due. Never rejects. */
   expire(streamId: number): Promise<void>;
+  /** Told what made a look at the heap fail. */
+  failed(error: unknown): void;
 }
 
 export class StreamExpiry {
@@ -87,6 +78,19 @@ export class StreamExpiry {
     return deadlineMs;
   }
 
+  /** Lets go of a stream that is no longer this node's. */
+  forget(streamId: number): void {
+    this.#kept.delete(streamId);
+    if (!this.#watched.delete(streamId)) return;
+    // Its entry in the heap stays until it is due, which may be in years; so now and then they are all swept out.
+    if (this.#heap.size > 2 * this.#watched.size + HEAP_LEFTOVERS_MAX) this.#heap.retain((entry) => this.#watched.has(entry.streamId));
+  }
+
+  /** Entries in the heap. */
+  get size(): number {
+    return this.#heap.size;
+  }
+
   *keptDeadlines(): Generator<{ readonly streamId: number; readonly deadlineMs: number }> {
     for (const [streamId, deadlineMs] of this.#kept) yield { streamId, deadlineMs };
   }
@@ -94,7 +98,9 @@ export class StreamExpiry {
   #schedule(): void {
     if (this.#isStopped) return;
     this.#timer = this.clock.schedule(TICK_MS, () => {
-      void this.#tick().finally(() => this.#schedule());
+      void this.#tick()
+        .catch((error) => this.target.failed(error))
+        .finally(() => this.#schedule());
     });
   }
 
@@ -106,7 +112,7 @@ export class StreamExpiry {
     for (let looked = 0; looked < EXPIRIES_PER_TICK_MAX * 16 && due.length < EXPIRIES_PER_TICK_MAX; looked++) {
       const entry = this.#heap.popDue(nowMs);
       if (entry === null) break;
-      this.#watched.delete(entry.streamId);
+      if (!this.#watched.delete(entry.streamId)) continue;
       const deadlineMs = this.target.deadlineMs(entry.streamId);
       if (deadlineMs === null) continue;
       if (deadlineMs > nowMs) this.watch(entry.streamId, deadlineMs);

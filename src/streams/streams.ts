@@ -16,7 +16,7 @@ import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { notFound, SessionTable, settle, unavailable } from "./session-table.ts";
 import { StreamCreator } from "./stream-creator.ts";
-import { deadlineAfter, initialDeadlineMs, StreamExpiry } from "./stream-expiry.ts";
+import { deadlineAfter, StreamExpiry } from "./stream-expiry.ts";
 import type { StreamIds } from "./stream-ids.ts";
 import type {
   AppendRequest,
@@ -58,6 +58,7 @@ export class Streams implements StreamService {
   readonly #isOwn: (registration: RegistrationName) => boolean;
   #waiterCount = 0;
   #sweepTimer: Timer | null = null;
+  #endApplied: (() => void) | null = null;
   #isStopped = false;
 
   constructor(components: StreamsComponents) {
@@ -77,6 +78,7 @@ export class Streams implements StreamService {
     this.#expiry = new StreamExpiry(clock, metadata, {
       deadlineMs: (streamId) => this.#deadlineMs(streamId),
       expire: (streamId) => this.#expireById(streamId),
+      failed: (error) => this.#log.error("looking for streams that are due failed", { error }),
     });
     this.#creator = new StreamCreator({ clock, metadata, engine, table: this.#table, ids });
   }
@@ -95,19 +97,27 @@ export class Streams implements StreamService {
     return this.#waiterCount;
   }
 
+  /** Streams whose deadlines are kept in mind here. */
+  get watchedCount(): number {
+    return this.#expiry.size;
+  }
+
   /** Begins to expire and to drop idle sessions; this node's registration stands. */
   start(): void {
-    for (const entry of this.#metadata.view.streams()) {
-      if (entry.isDeleted || !this.#isOurs(entry)) continue;
-      const deadlineMs = initialDeadlineMs(entry, this.#metadata);
-      if (deadlineMs !== null) this.#expiry.watch(entry.streamId, deadlineMs);
+    const { view } = this.#metadata;
+    for (const entry of view.streams()) {
+      // Most streams have no deadline, and there may be a million of them.
+      const deadlineMs = entry.isDeleted ? null : view.unownedDeadlineMs(entry);
+      if (deadlineMs !== null && this.#isOurs(entry)) this.#expiry.watch(entry.streamId, deadlineMs);
     }
+    this.#endApplied = this.#metadata.onApplied((commands, outcomes) => this.#noteApplied(commands, outcomes));
     this.#expiry.start();
     this.#scheduleSweep();
   }
 
   stop(): void {
     this.#isStopped = true;
+    this.#endApplied?.();
     this.#expiry.stop();
     this.#sweepTimer?.cancel();
   }
@@ -173,7 +183,7 @@ export class Streams implements StreamService {
 
   async wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
     const session = this.#table.byId(streamId) ?? (await this.#reopened(streamId));
-    if (session === null) return this.#metadata.view.streamById(streamId) === null ? "deleted" : "moved";
+    if (session === null) return this.#metadata.view.streamById(streamId)?.isDeleted === false ? "moved" : "deleted";
     if (this.#waiterCount >= WAITERS_MAX) throw unavailable(`${WAITERS_MAX} live reads wait on this node, which is its limit`);
     this.#waiterCount += 1;
     try {
@@ -242,14 +252,26 @@ export class Streams implements StreamService {
   /** Takes over what the view says of the stream now. */
   #refresh(session: StreamSession): void {
     const entry = this.#metadata.view.streamById(session.streamId);
-    if (entry === null || entry.isDeleted) this.#table.remove(session, "deleted");
-    else if (!this.#isOurs(entry)) this.#table.remove(session, "moved");
-    else session.entry = entry;
+    if (entry !== null && !entry.isDeleted && this.#isOurs(entry)) {
+      session.entry = entry;
+      return;
+    }
+    this.#table.remove(session, entry === null || entry.isDeleted ? "deleted" : "moved");
+    this.#expiry.forget(session.streamId);
+  }
+
+  /** What becomes this node's is watched from the command on, whether its request still waits or anybody ever uses it. */
+  #noteApplied(commands: readonly Command[], outcomes: readonly Outcome[]): void {
+    for (const [at, command] of commands.entries()) {
+      if (outcomes[at]?.applied !== true || (command.type !== "create_stream" && command.type !== "acquire_stream")) continue;
+      const deadlineMs = this.#deadlineMs(command.streamId);
+      if (deadlineMs !== null) this.#expiry.watch(command.streamId, deadlineMs);
+    }
   }
 
   /** A session goes on with the deadline that touches of an earlier one moved. */
   #opened(session: StreamSession): void {
-    session.deadlineMs = this.#expiry.takeKept(session.streamId) ?? initialDeadlineMs(session.entry, this.#metadata);
+    session.deadlineMs = this.#expiry.takeKept(session.streamId) ?? this.#metadata.view.unownedDeadlineMs(session.entry);
     if (session.deadlineMs !== null) this.#expiry.watch(session.streamId, session.deadlineMs);
   }
 
@@ -262,30 +284,44 @@ export class Streams implements StreamService {
     }
     const entry = this.#metadata.view.streamById(streamId);
     if (entry === null || entry.isDeleted || !this.#isOurs(entry)) {
-      this.#expiry.takeKept(streamId);
+      this.#expiry.forget(streamId);
       return null;
     }
-    return this.#expiry.kept(streamId) ?? initialDeadlineMs(entry, this.#metadata);
+    return this.#expiry.kept(streamId) ?? this.#metadata.view.unownedDeadlineMs(entry);
   }
 
   async #expireById(streamId: number): Promise<void> {
     const session = this.#table.byId(streamId);
-    if (session !== undefined) return this.#expire(session);
+    if (session !== undefined) {
+      await this.#expire(session);
+      return;
+    }
     const deadlineMs = this.#deadlineMs(streamId);
-    if (deadlineMs === null) return;
-    // No session: nothing is answered for the stream meanwhile, a request opens one and finds it due.
-    await this.#metadata.propose({ type: "expire_stream", streamId, deadlineMs }).outcome.catch(() => {});
+    // One that is being opened is asked once it is.
+    if (deadlineMs === null || this.#table.isNeeded(streamId)) return;
+    const { outcome } = this.#metadata.propose({ type: "expire_stream", streamId, deadlineMs });
+    this.#table.withhold(streamId, outcome);
+    await outcome.catch((error) => this.#log.debug("a stream that is due could not be removed", { streamId, error }));
   }
 
-  async #expire(session: StreamSession): Promise<void> {
-    if (session.frozen !== null) return session.frozen;
+  /** True: by the database's time it is not due. */
+  async #expire(session: StreamSession): Promise<boolean> {
+    if (session.frozen !== null) {
+      await session.frozen;
+      return false;
+    }
     const { deadlineMs } = session;
-    if (deadlineMs === null) return;
+    if (deadlineMs === null) return true;
     try {
-      await this.#change(session, { type: "expire_stream", streamId: session.streamId, deadlineMs });
+      const outcome = await this.#change(session, { type: "expire_stream", streamId: session.streamId, deadlineMs });
+      if (outcome.applied || outcome.code !== "not_due") return false;
+      // What apply goes by may be later than what this session began with: its owner before may have ended since.
+      session.deadlineMs = Math.max(deadlineMs, this.#metadata.view.unownedDeadlineMs(session.entry) ?? 0);
+      return true;
     } catch (error) {
       if (!(error instanceof PicoError)) throw error;
       this.#log.debug("a stream that is due could not be removed", { stream: session.entry.name, error });
+      return false;
     }
   }
 

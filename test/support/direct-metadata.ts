@@ -16,6 +16,8 @@ export class DirectMetadata implements Metadata {
   registration: RegistrationName | null = null;
   isDatabaseClockSteady = true;
   isAnswerOverdue = false;
+  /** How far this node's estimate of the database's clock is ahead. */
+  databaseOffsetMs = 0;
   readonly #held: (() => void)[] = [];
   #isHolding = false;
   #batch = 0;
@@ -27,7 +29,12 @@ export class DirectMetadata implements Metadata {
   ) {}
 
   databaseNowMs(): number {
-    return this.clock.nowMs();
+    return this.clock.nowMs() + this.databaseOffsetMs;
+  }
+
+  /** Proposals kept back by `hold`. */
+  get heldCount(): number {
+    return this.#held.length;
   }
 
   /** Registers `node`; returns its first stream id. */

@@ -58,3 +58,15 @@ export class ManualClock implements Clock {
 export function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** What the promise settles with; throws where it waits for time, which does not move meanwhile. */
+export async function settled<T>(promise: Promise<T> | T): Promise<T> {
+  let isOver = false;
+  const over = Promise.resolve(promise).finally(() => {
+    isOver = true;
+  });
+  over.catch(() => {});
+  for (let turns = 0; turns < 2000 && !isOver; turns++) await quiet();
+  if (!isOver) throw new Error("the promise waits for time");
+  return over;
+}
