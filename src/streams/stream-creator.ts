@@ -21,7 +21,7 @@ import type { Metadata } from "../metadata/metadata.ts";
 import { notFound, type SessionTable, settle, unavailable } from "./session-table.ts";
 import { matchesSettings } from "./settings-match.ts";
 import type { StreamIds } from "./stream-ids.ts";
-import type { CreateRequest, CreateResult } from "./stream-service.ts";
+import type { CreateRequest, CreateResult, StreamInfo } from "./stream-service.ts";
 import type { StreamSession } from "./stream-session.ts";
 
 export interface StreamCreatorComponents {
@@ -64,12 +64,7 @@ export class StreamCreator {
     if (existing !== null) return compare(request, existing);
     const plan = await this.#plan(request);
     const outcome = await this.#carryOut(plan);
-    if (outcome.applied) {
-      const session = await this.#table.ready(plan.name);
-      // Deleted and recreated by others within the same moment: what they made is not ours to report.
-      if (session.streamId !== plan.streamId) throw unavailable(`stream ${plan.name} was replaced while it was created`);
-      return { isNew: true, info: session.info() };
-    }
+    if (outcome.applied) return { isNew: true, info: created(plan, outcome.facts["startOffset"] ?? 0) };
     return this.#refused(request, outcome);
   }
 
@@ -190,6 +185,12 @@ export class StreamCreator {
       );
     });
   }
+}
+
+/** The stream as it was created, even if its deadline has passed since. */
+function created(plan: Plan, startOffset: number): StreamInfo {
+  const { streamId, name, settings, isClosed, fork, tail, records } = plan;
+  return { streamId, name, settings, startOffset, nextOffset: tail.nextOffset + records.length, isClosed, fork };
 }
 
 function compare(request: CreateRequest, existing: StreamSession): CreateResult {
