@@ -51,8 +51,13 @@ export type Tier = "first" | "second" | "long";
 const SEPARATE_FOLDERS = ["test/binary", "test/cluster", "test/conformance", "test/long", "test/pico"];
 
 export const steps: Readonly<Record<Tier, readonly Step[]>> = {
-  first: [{ kind: "bun-test", name: "unit and contract tests", paths: ["test"], ignore: SEPARATE_FOLDERS, passedMin: 1, minutesMax: 8 }],
+  first: [
+    { kind: "bun-test", name: "unit and contract tests", paths: ["test"], ignore: SEPARATE_FOLDERS, passedMin: 1000, minutesMax: 8 },
+    { kind: "program", name: "Durable Streams conformance", file: "test/conformance/run.ts", arguments: [], passedMin: 332, minutesMax: 3 },
+    { kind: "program", name: "Pico protocol", file: "test/pico/run.ts", arguments: [], passedMin: 135, minutesMax: 3 },
+  ],
   second: [
+    { kind: "program", name: "simulation, 200 seeds", file: "test/simulation/run.ts", arguments: ["--seeds", "200"], passedMin: 200, minutesMax: 10 },
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
