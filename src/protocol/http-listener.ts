@@ -67,10 +67,15 @@ export function listenerOf(app: ListeningApp, clock: Clock): HttpListener {
         // Otherwise a second server would take half of the connections instead of being refused.
         app.listen({ hostname, port, reusePort: false });
       } catch (error) {
-        throw new PicoError("settings", `cannot listen on ${hostname}:${port}: ${describeBindError(error)}`, { hostname, port }, error);
+        throw new PicoError(
+          "settings",
+          `cannot listen on ${hostname}:${port}: ${describeBindError(error)}`,
+          { hostname, port, isStartup: true },
+          error,
+        );
       }
       const bound = app.server;
-      if (bound === null) throw new PicoError("settings", `cannot listen on ${hostname}:${port}`, { hostname, port });
+      if (bound === null) throw new PicoError("settings", `cannot listen on ${hostname}:${port}`, { hostname, port, isStartup: true });
       const host = hostname.includes(":") ? `[${hostname}]` : hostname;
       return { address: `http://${host}:${bound.port}` };
     },
