@@ -97,7 +97,10 @@ export class LocalDiskWal implements WalStore {
     assert(sameRegistration(life.registration, registration), "a WAL store serves one life");
     const made = await Promise.allSettled(
       this.#lanes.map(async (lane) => {
-        lane.file ??= await pool.make(this.#firstFileBytes);
+        if (lane.file !== null) return;
+        lane.file = await pool.make(this.#firstFileBytes);
+        // Not only when a frame is in it: a first frame that is larger than the file leaves it unused.
+        life.files.push(lane.file);
       }),
     );
     for (const outcome of made) if (outcome.status === "rejected") throw outcome.reason;

@@ -129,6 +129,17 @@ test("trimmed files of full size are used again, and frames of their earlier use
   }
 });
 
+test("a first file that a larger frame left unused goes at the next trim", async () => {
+  const { directory, wal } = await begun();
+  const first = [...directory.files.keys()];
+  const large = "x".repeat(FIRST_FILE_BYTES);
+  for (const number of range(1, 4)) await put(wal, number, large);
+  await wal.trim(OWNER, 0);
+  const left = [...directory.files.keys()];
+  expect(first.filter((name) => left.includes(name))).toEqual([]);
+  expect(await wal.list(OWNER, 0)).toEqual(range(1, 4));
+});
+
 test("a power cut during the first frame of a file never makes the file unreadable", async () => {
   for (let seed = 1; seed <= 60; seed++) {
     const { directory, wal } = await begun();
