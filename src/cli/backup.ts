@@ -33,13 +33,14 @@ const TO_FLAG: FlagDefinition = {
 
 export const BACKUP_FLAGS: readonly FlagDefinition[] = [TO_FLAG, ...SERVE_FLAGS.filter(({ flag }) => PLACE_FLAGS.includes(flag))];
 
-export const BACKUP_DESCRIPTION = `copy the state of a node while it runs
-
-Reads the files of the node, which is not asked and not slowed down; run it as the same user. The copy has everything that
-was acknowledged before the command began, whether uploaded or only in the write-ahead log, as after a power cut at that
-moment. Later records may be in it or not. Give the flags that the node was started with.
-
-The folder is a data directory: pico serve --data-dir DIR starts a node on it, which recovers as after a crash.`;
+/** Paragraphs; the help breaks their lines itself. */
+export const BACKUP_DESCRIPTION = [
+  "copy the state of a node while it runs",
+  "Reads the files of the node, which is not asked; run it as the same user, with the flags of places that the node was started with. " +
+    "The copy has everything that was acknowledged before the command began, whether uploaded or only in the write-ahead log, " +
+    "as after a power cut at that moment. Of what comes meanwhile some may be in it.",
+  "The folder becomes a data directory: pico serve --data-dir DIR starts a node on it, which recovers as after a crash.",
+].join("\n\n");
 
 const PROGRESS_INTERVAL_MS = 100;
 /** Back to the start of the line, and empty it. */
