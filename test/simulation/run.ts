@@ -84,9 +84,12 @@ function optionsOf(seed: string, given: Arguments): SimulationOptions {
 }
 
 async function runSeed(seed: string, given: Arguments): Promise<SeedReport> {
-  const factory = given.variant === null ? composeNodeFactory() : findVariant(given.variant).factory;
+  const variant = given.variant === null ? null : findVariant(given.variant);
   const onLine = given.isVerbose ? (line: string) => process.stdout.write(`${line}\n`) : null;
-  return report(seed, await runSimulation(optionsOf(seed, given), factory, onLine));
+  const mend = variant?.install();
+  const result = await runSimulation(optionsOf(seed, given), variant?.factory ?? composeNodeFactory(), onLine);
+  mend?.();
+  return report(seed, result);
 }
 
 function report(seed: string, { failure, hash, steps, endMs, counts, recent }: RunResult): SeedReport {
