@@ -55,8 +55,8 @@ export class StreamLog {
   lastNumber = 0;
   /** A session serves the stream: the log stays even when it is empty. */
   isHeld = false;
-  #entries: LogEntry[] = [];
-  /** Entries before this place are evicted. */
+  #entries: (LogEntry | undefined)[] = [];
+  /** Entries before this place are evicted, and cleared: each keeps a whole segment in memory. */
   #head = 0;
 
   constructor(
@@ -93,8 +93,12 @@ export class StreamLog {
   /** Evicts the oldest entry, which must be `entry`. */
   evict(entry: LogEntry): void {
     assert(this.first === entry, "entries are evicted in order");
+    this.#entries[this.#head] = undefined;
     this.#head += 1;
-    if (this.#head > 32 && this.#head * 2 > this.#entries.length) {
+    if (this.isEmpty) {
+      this.#entries = [];
+      this.#head = 0;
+    } else if (this.#head > 32 && this.#head * 2 > this.#entries.length) {
       this.#entries = this.#entries.slice(this.#head);
       this.#head = 0;
     }
@@ -102,7 +106,13 @@ export class StreamLog {
 
   /** Cached entries up to `last`, oldest first. */
   upTo(last: LogEntry): readonly LogEntry[] {
-    return this.#entries.slice(this.#head, this.#entries.indexOf(last, this.#head) + 1);
+    const entries: LogEntry[] = [];
+    for (let at = this.#head; at < this.#entries.length; at++) {
+      const entry = this.#entries[at];
+      if (entry !== undefined) entries.push(entry);
+      if (entry === last) break;
+    }
+    return entries;
   }
 
   /** Entries from the one that holds `offset` on. `offset` is at or above `firstOffset`. */
@@ -142,7 +152,8 @@ export class CachedSegment {
 export class LogCache {
   readonly #logs = new Map<number, StreamLog>();
   /** Oldest first; at the front the uploaded ones. */
-  readonly #segments: CachedSegment[] = [];
+  readonly #segments: (CachedSegment | undefined)[] = [];
+  /** Segments before this place are evicted, and cleared. */
   #head = 0;
   #sizeBytes = 0;
 
@@ -209,6 +220,7 @@ export class LogCache {
     while (this.#sizeBytes > this.sizeBytesMax) {
       const oldest = this.#segments[this.#head];
       if (oldest === undefined || !oldest.isUploaded) break;
+      this.#segments[this.#head] = undefined;
       this.#head += 1;
       for (const entry of oldest.entries) {
         entry.log.evict(entry);
