@@ -57,11 +57,39 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
     { kind: "program", name: "Pico protocol", file: "test/pico/run.ts", arguments: [], passedMin: 135, minutesMax: 3 },
   ],
   second: [
-    { kind: "program", name: "simulation, 200 seeds", file: "test/simulation/run.ts", arguments: ["--seeds", "200"], passedMin: 200, minutesMax: 10 },
+    {
+      kind: "program",
+      name: "simulation, 200 seeds",
+      file: "test/simulation/run.ts",
+      arguments: ["--seeds", "200"],
+      passedMin: 200,
+      minutesMax: 10,
+    },
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
     { kind: "bun-test", name: "executable", paths: ["test/binary"], ignore: [], passedMin: 1, minutesMax: 3 },
+    { kind: "bun-test", name: "real processes", paths: ["test/cluster"], ignore: [], passedMin: 50, minutesMax: 4 },
+    // A round each, the last look at the directory, and the time to be ready.
+    {
+      kind: "program",
+      name: "20 kill rounds",
+      file: "test/cluster/kill-rounds.ts",
+      arguments: ["--rounds", "20"],
+      passedMin: 22,
+      minutesMax: 4,
+    },
   ],
-  long: [],
+  long: [
+    { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
+    {
+      kind: "program",
+      name: "300 kill rounds",
+      file: "test/cluster/kill-rounds.ts",
+      arguments: ["--rounds", "300"],
+      passedMin: 316,
+      minutesMax: 60,
+    },
+    { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
+  ],
 };

@@ -145,6 +145,57 @@ test(
   TEST_MS,
 );
 
+/** FAULTS E1: uploaded or not, the number lives on without its records. */
+test.each([
+  ["kept in the WAL alone", []],
+  ["uploaded at once", ["--wal-upload-interval-ms", "20"]],
+] as const)(
+  "numbers and producers of a stream outlive all its records, %s",
+  async (_, flags) => {
+    await using node = await TestNode.create();
+    await node.start(...flags);
+    await node.create("/s");
+    const producer = (seq: number) => ({ "pico-producer-id": "p", "pico-producer-epoch": "0", "pico-producer-seq": String(seq) });
+    const append = (seq: number) => node.send({ method: "POST", path: "/s", headers: producer(seq), body: `${seq};` });
+    for (let seq = 0; seq < 5; seq++) expect((await append(seq)).status).toBe(200);
+    await node.send({ method: "POST", path: "/s", headers: { "pico-trim-seq": "5" } });
+    await node.restart(...flags);
+    expect(await node.process.stop()).toBe(0);
+    await node.start(...flags);
+    const repeat = await append(4);
+    expect({ status: repeat.status, isNew: repeat.headers.has("pico-start-seq") }).toEqual({ status: 200, isNew: false });
+    const next = await append(5);
+    expect({ status: next.status, start: next.headers.get("pico-start-seq") }).toEqual({ status: 200, start: "5" });
+    await node.restart(...flags);
+    expect((await node.read("/s", "&seq=5")).body.toString()).toBe("5;");
+    expect((await node.read("/s", "&seq=4")).status).toBe(410);
+  },
+  TEST_MS,
+);
+
+/** FAULTS E3. */
+test(
+  "a name that is deleted and created again and again, through uploads and kills, shows its present life alone",
+  async () => {
+    await using node = await TestNode.create();
+    const flags = ["--wal-upload-interval-ms", "20"];
+    await node.start(...flags);
+    for (let life = 0; life < 120; life++) {
+      await node.create("/s");
+      for (let number = 0; number < life % 4; number++) {
+        const answer = await node.append("/s", `${life}.${number};`);
+        expect(answer.headers.get("pico-start-seq")).toBe(String(number));
+      }
+      if (life % 20 === 19) await node.restart(...flags);
+      const expected = Array.from({ length: life % 4 }, (_, number) => `${life}.${number};`).join("");
+      expect((await node.read("/s")).body.toString()).toBe(expected);
+      expect((await node.send({ method: "DELETE", path: "/s" })).status).toBe(204);
+      expect((await node.read("/s")).status).toBe(404);
+    }
+  },
+  TEST_MS,
+);
+
 /** FAULTS A6. */
 test(
   "clients that hang up in the middle of appends leave whole records only, and one tail for all readers",
