@@ -245,7 +245,7 @@ export class NodeCore {
   abandon(): void {
     this.#phase = "stopped";
     this.#stopping.abort();
-    this.streams.stop();
+    this.streams.abandon();
     this.engine.abandon();
     this.metadata.stop().catch((error) => this.#components.log.warn("the metadata log did not stop cleanly", { error }));
   }

@@ -7,7 +7,7 @@
  */
 import type { Engine } from "../engine/engine.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
-import { PicoError } from "../lib/errors.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
 import { WAITERS_MAX } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { RegistrationName } from "../lib/registration.ts";
@@ -60,6 +60,7 @@ export class Streams implements StreamService {
   #sweepTimer: Timer | null = null;
   #endApplied: (() => void) | null = null;
   #isStopped = false;
+  #isAbandoned = false;
 
   constructor(components: StreamsComponents) {
     const { clock, log, metadata, engine, ids, isOwn } = components;
@@ -122,6 +123,13 @@ export class Streams implements StreamService {
     this.#sweepTimer?.cancel();
   }
 
+  /** Answers nothing from here on, waiting reads included: what this node knows may be untrue already (FAULTS A4). */
+  abandon(): void {
+    this.stop();
+    this.#isAbandoned = true;
+    for (const session of this.#table.sessions()) session.endWaits("moved");
+  }
+
   /** Deadlines that touches moved beyond what is stored, for the end of this registration. */
   *movedDeadlines(): Generator<{ readonly streamId: number; readonly deadlineMs: number }> {
     for (const { streamId, deadlineMs, entry } of this.#table.sessions()) {
@@ -174,6 +182,7 @@ export class Streams implements StreamService {
   /** Runs `run` with the session that serves `name`, at a moment when it is not frozen; at once where it is in use. */
   #use<T>(name: string, run: (session: StreamSession) => T): T | Promise<Awaited<T>>;
   #use<T>(name: string, run: (session: StreamSession) => T): unknown {
+    if (this.#isAbandoned) throw unavailable("this node is stopping");
     const ready = this.#table.ready(name);
     if (!(ready instanceof Promise)) return run(ready);
     return ready.then((session) =>
@@ -182,6 +191,7 @@ export class Streams implements StreamService {
   }
 
   async wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
+    if (this.#isAbandoned) return "moved";
     const session = this.#table.byId(streamId) ?? (await this.#reopened(streamId));
     if (session === null) return this.#metadata.view.streamById(streamId)?.isDeleted === false ? "moved" : "deleted";
     if (this.#waiterCount >= WAITERS_MAX) throw unavailable(`${WAITERS_MAX} live reads wait on this node, which is its limit`);
@@ -237,12 +247,15 @@ export class Streams implements StreamService {
    */
   #change(session: StreamSession, command: Command): Promise<Outcome> {
     const proposal = this.#metadata.propose(command);
-    const applied = proposal.outcome.then(
+    const frozen = proposal.outcome.then(
       () => this.#refresh(session),
-      // Never sent: nothing changed. A fenced node is stopped by the metadata log.
-      () => this.#refresh(session),
+      (error: unknown) => {
+        // Certainly not in the log: nothing changed. Else the outcome is open, and the session stays frozen for good.
+        if (isPicoError(error, "unavailable")) this.#refresh(session);
+        else return new Promise<void>(() => {});
+      },
     );
-    const frozen = applied.finally(() => {
+    void frozen.then(() => {
       if (session.frozen === frozen) session.frozen = null;
     });
     session.frozen = frozen;
