@@ -54,6 +54,7 @@ export const streamCases: CaseList = [
       await pico.put(`${base}/B`, { "content-type": "text/plain", "pico-expires-at": "2100-01-01T00:00:00Z", "pico-closed": "true" });
       await pico.put(`${base}/\u{1F600}`.replace("\u{1F600}", "%F0%9F%98%80"), {});
       await pico.put(`${base}/%EF%BF%BD`, {});
+      await pico.get(`${base}/a`); // From here on it is in use.
       const answer = await pico.get(`/?prefix=${encodeURIComponent(`${base}/`)}`);
       status(answer, 200);
       equal([answer.headers.get("content-type"), answer.headers.get("cache-control")], ["application/json", "no-store"], "headers");
