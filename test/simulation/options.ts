@@ -68,7 +68,7 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     seed,
     nodeCount: 1,
     walKind: prng.chance(0.6) ? "local" : "object",
-    operations: prng.between(OPERATIONS_MIN, OPERATIONS_MIN * 3),
+    operations: prng.between(OPERATIONS_MIN, OPERATIONS_MIN * 2),
     crashesMin: CRASHES_MIN,
     streamCount: prng.between(2, 10),
     forkCount: prng.between(0, 4),

@@ -59,6 +59,11 @@ export async function runSimulation(
   return { failure, hash: trace.hash, counts: trace.counts, steps: trace.steps, endMs: nowMs, recent: trace.recent() };
 }
 
+/** Operations are counted every so many steps. */
+const STEPS_PER_COUNT = 32;
+/** Twice the longest sliding life, and time to look. */
+const EXPIRY_WAIT_MS = 150_000;
+
 class Run {
   readonly #world: World;
   readonly #options: SimulationOptions;
@@ -101,7 +106,10 @@ class Run {
     }
     const operations = (): number => sumOf(trace.counts, "operation ");
     const crashes = (): number => sumOf(trace.counts, "crash ");
-    const isEnough = (): boolean => operations() >= this.#options.operations && crashes() >= this.#options.crashesMin;
+    // Asked at each step, counted at some.
+    let asked = 0;
+    const isEnough = (): boolean =>
+      ++asked % STEPS_PER_COUNT === 0 && operations() >= this.#options.operations && crashes() >= this.#options.crashesMin;
     world.runUntil(isEnough, MAIN_LIMIT_MS, "the main part");
     this.#stage.isOver = true;
     world.faultsOn = false;
@@ -181,8 +189,9 @@ class Run {
   /** Nobody touches anything any more: what can expire does. */
   #checkExpired(): void {
     const world = this.#world;
-    if (world.failure !== null) return;
-    const endMs = world.nowMs + 5 * 60_000;
+    const isDying = [...this.#checker.lives()].some(({ settings, removedMs }) => settings.ttlSeconds !== null && removedMs === null);
+    if (world.failure !== null || !isDying) return;
+    const endMs = world.nowMs + EXPIRY_WAIT_MS;
     world.runUntil(() => world.nowMs >= endMs, STEP_LIMIT_MS, "idle time");
     for (const facts of this.#checker.lives()) {
       const expires = facts.settings.ttlSeconds !== null && facts.settings.ttlSeconds <= 60n;

@@ -85,6 +85,8 @@ export class SimBucket {
   /** Takes everything under a prefix away behind everybody's back. */
   wipe(prefix: string): void {
     for (const key of this.keys()) if (key.startsWith(prefix)) this.#objects.delete(key);
+    // What a dead process has still under way may arrive after the wipe.
+    for (const key of [...this.#created.keys()]) if (key.startsWith(prefix)) this.#created.delete(key);
     this.#sortedKeys = null;
   }
 
