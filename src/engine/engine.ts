@@ -330,13 +330,28 @@ export class Engine {
       const isStopping = this.#isStopping;
       this.#uploadRound = this.#uploadOnce();
       try {
-        await this.#uploadRound;
+        await this.#answeringLate(this.#uploadRound);
         this.lastUploadMs = this.#components.clock.monotonicMs();
       } catch (error) {
         if (this.#failure === null) this.#fail(error instanceof PicoError ? error : new PicoError("internal", messageOf(error), {}, error));
         break;
       }
       if (isStopping) break;
+    }
+  }
+
+  /** An upload may wait for the very segment that a stalled WAL does not take: those behind it are answered meanwhile. */
+  async #answeringLate(upload: Promise<void>): Promise<void> {
+    const { clock } = this.#components;
+    const look = () => {
+      this.#answerLate();
+      timer = clock.schedule(UPLOAD_LOOK_MS, look);
+    };
+    let timer = clock.schedule(UPLOAD_LOOK_MS, look);
+    try {
+      await upload;
+    } finally {
+      timer.cancel();
     }
   }
 

@@ -114,12 +114,15 @@ function expectRefusedForNow(answer: HttpAnswer): void {
   expect({ status: answer.status, hasRetryAfter: answer.headers.has("retry-after") }).toEqual({ status: 503, hasRetryAfter: true });
 }
 
-test.skipIf(reasonToSkip !== null)(
-  title("everything on one full disk: appends are refused for now, reads go on, and appends go on when there is room"),
-  async () => {
+test.skipIf(reasonToSkip !== null).each([
+  ["uploads are far", []],
+  ["an upload waits for the WAL", ["--wal-upload-interval-ms", "200"]],
+] as const)(
+  title("everything on one full disk, %s: appends are refused for now, reads go on, and appends go on when there is room"),
+  async (_, flags) => {
     await using disk = await mount(WHOLE_DISK_KIB);
     await using node = await TestNode.create(join(disk.path, "data"));
-    await node.start();
+    await node.start(...flags);
     await node.create("/journal");
     const journal = new Journal(node, "/journal");
     for (let i = 0; i < 5; i++) await journal.append(1000);
