@@ -17,7 +17,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SeededRandom } from "../support/seeded-random.ts";
-import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess } from "./node-process.ts";
+import { HttpConnection } from "./http-connection.ts";
+import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess, type Ports } from "./node-process.ts";
 import type { StreamFacts } from "./stream-facts.ts";
 import { type LoadCounts, type RoundLoad, StreamLoad } from "./stream-load.ts";
 import { listNames, verifyStreams } from "./stream-reading.ts";
@@ -176,14 +177,26 @@ async function closeDirectory(options: NodeOptions, load: StreamLoad): Promise<v
     const missing = expected.filter((name) => !listed.has(name));
     if (missing.length > 0) problems.push(`the list leaves out ${missing.slice(0, 5).join(" ")}`);
     if (listed.size > expected.length) problems.push(`the list has ${listed.size} names, ${expected.length} exist`);
+    const commands = await describeLog(options.ports);
     problems.push(...(await stopGracefully(node)));
     const records = load.streams.reduce((sum, { tailMin }) => sum + tailMin, 0);
-    console.log(`all of ${load.streams.length} streams with ${records} records read again`);
+    console.log(`all of ${load.streams.length} streams with ${records} records read again; ${commands}`);
   } catch (error) {
     problems.push(error instanceof Error ? error.message : String(error));
     await node?.kill();
   }
   closeRound("the last look at the directory", load, problems);
+}
+
+async function describeLog({ admin }: Ports): Promise<string> {
+  const connection = new HttpConnection(admin);
+  const answer = await connection.request({ method: "GET", path: "/admin/cluster" });
+  connection.close();
+  const { appliedIndex, snapshot } = JSON.parse(answer?.body.toString() ?? "") as {
+    appliedIndex: number;
+    snapshot: { lastAppliedIndex: number };
+  };
+  return `command log at ${appliedIndex}, last snapshot at ${snapshot.lastAppliedIndex}`;
 }
 
 function closeRound(name: string, load: StreamLoad, problems: readonly string[]): void {

@@ -39,6 +39,8 @@ export interface LoadCounts {
 const NO_COUNTS: LoadCounts = { requests: 0, records: 0, repeats: 0, creates: 0, deletes: 0, trims: 0, closes: 0, reads: 0 };
 const STREAMS = 14;
 const READERS = 3;
+/** Enough that a snapshot comes every few rounds. */
+const CHURNERS = 16;
 const PAGE_BYTES = 128 * 1024;
 const CLOSE_SHARE = 0.01;
 const PROTOCOLS = ["pico", "durable-streams"] as const;
@@ -68,7 +70,7 @@ export class StreamLoad {
     const clients = this.#active.flatMap((stream) => this.#clientsOf(stream, round));
     for (let missing = STREAMS - this.#active.length; missing > 0; missing--) clients.push(this.#addStream(round, this.#fork()));
     for (let reader = 0; reader < READERS; reader++) clients.push(this.#readAlong(this.#fork()));
-    if (round.hasChurn) clients.push(this.#churn(this.#fork()), this.#churn(this.#fork()));
+    if (round.hasChurn) for (let at = 0; at < CHURNERS; at++) clients.push(this.#churn(this.#fork()));
     await Promise.all([...clients, ended]);
   }
 
