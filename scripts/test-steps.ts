@@ -65,6 +65,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       passedMin: 200,
       minutesMax: 10,
     },
+    { kind: "program", name: "broken variants", file: "test/simulation/variants.ts", arguments: [], passedMin: 5, minutesMax: 5 },
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
@@ -81,6 +82,14 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
     },
   ],
   long: [
+    {
+      kind: "program",
+      name: "simulation, 20,000 seeds",
+      file: "test/simulation/run.ts",
+      arguments: ["--seeds", "20000", "--from", "1000000"],
+      passedMin: 20_000,
+      minutesMax: 360,
+    },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
     {
       kind: "program",
