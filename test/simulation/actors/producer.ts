@@ -27,6 +27,8 @@ const TEMPORARY: ReadonlySet<ErrorCode> = new Set([
 
 export class Producer extends Actor {
   #life = 0;
+  /** How many lives its stream had had when a batch was first sent. */
+  readonly #livesAtSend = new WeakMap<Batch, number>();
 
   /** One life of the producer: a fresh id, some appends in a row. */
   protected async act(): Promise<void> {
@@ -105,6 +107,7 @@ export class Producer extends Actor {
   }
 
   #send(batch: Batch): Promise<Answer<AppendResult>> {
+    if (!this.#livesAtSend.has(batch)) this.#livesAtSend.set(batch, this.stage.model.livesCount(batch.plan.name));
     return this.stage.requests.append(batch, { patienceMs: this.prng.chance(0.2) ? this.prng.between(20, 2000) : 30_000 });
   }
 
@@ -112,7 +115,8 @@ export class Producer extends Actor {
     if (batch === undefined) return;
     const { model, world } = this.stage;
     const { name } = batch.plan;
-    const lives = model.livesCount(name);
+    // An answer that was long on its way may be of a life that is over.
+    const lives = this.#livesAtSend.get(batch);
     const answer = await this.#send(batch);
     if (answer.kind !== "value" || model.livesCount(name) !== lives) return;
     world.check(
