@@ -79,7 +79,8 @@ export class Producer extends Actor {
   async #settle(batch: Batch, first: Answer<AppendResult>, wasPaired: boolean): Promise<Settled> {
     let answer = first;
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      if (answer.kind === "value") return "taken";
+      // A close of a closed stream takes no sequence (Pico 6): there is nothing to go on with.
+      if (answer.kind === "value") return answer.value.kind === "closed_before" ? "over" : "taken";
       if (answer.kind === "refused") {
         const { code } = answer.error;
         if (code === "closed" || code === "not_found" || code === "gone") return "over";
