@@ -101,7 +101,8 @@ export class SessionTable {
   async #readySlowly(name: string): Promise<StreamSession> {
     const giveUpAtMs = this.clock.monotonicMs() + PROPOSAL_WAIT_MS;
     let isCaughtUp = false;
-    while (this.clock.monotonicMs() < giveUpAtMs) {
+    // Less than a timer can wait is nothing.
+    while (giveUpAtMs - this.clock.monotonicMs() >= 1) {
       const session = this.#byName.get(name);
       if (session !== undefined) {
         if (session.frozen !== null) await this.#withinTime(session.frozen, giveUpAtMs);
