@@ -14,8 +14,11 @@ const ALLOWED_HEADERS =
 const EXPOSED_HEADERS =
   "Pico-Start-Seq, Pico-Next-Seq, Pico-Timestamp, Pico-Cursor, Pico-Up-To-Date, Pico-Closed, Pico-TTL, Pico-Expires-At, Pico-Producer-Epoch, Pico-Producer-Seq, Pico-Expected-Seq, Pico-Received-Seq, etag, content-type, location, retry-after";
 
-/** Cacheable is only what cannot change: a full page below the tail. */
-export const CACHEABLE = "public, max-age=60, stale-while-revalidate=300";
+/**
+ * Cacheable is only what cannot change while its stream lives: a full page below the tail. A cache keeps it,
+ * and asks each time whether it still holds, so that no page outlives its stream (FAULTS H5) or a trim.
+ */
+export const CACHEABLE = "public, max-age=0, must-revalidate";
 export const NO_STORE = "no-store";
 
 export function picoAnswer(exchange: Exchange, status: number, body: Body, head: Head): Response {
