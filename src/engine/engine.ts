@@ -287,14 +287,18 @@ export class Engine {
     const lateMs = this.#components.clock.monotonicMs() - STALL_ANSWER_MS;
     for (const cached of this.#undurable.values()) {
       if (cached.startedMs > lateMs) return;
-      for (const { completion } of cached.entries) completion?.(stalled());
+      for (const { completion } of cached.entries) this.#tell(completion, stalled());
     }
   }
 
-  /** An observer that throws must not keep others from their answers (FAULTS A5). */
   #complete(entry: LogEntry, error: PicoError | null): void {
     const { completion } = entry;
     entry.completion = null;
+    this.#tell(completion, error);
+  }
+
+  /** An observer that throws must not keep others from their answers (FAULTS A5). */
+  #tell(completion: EntryCompletion | null, error: PicoError | null): void {
     try {
       completion?.(error);
     } catch (thrown) {

@@ -3,7 +3,8 @@
  * machines, human lines for a terminal.
  *
  * - Writing is synchronous, so that nothing is lost at exit, and a line never waits for another thread.
- * - A destination that fails (a closed pipe) loses lines and stops nothing (FAULTS A5).
+ * - A destination that fails or throws (a closed pipe), or a fact that cannot be written, loses lines and stops
+ *   nothing: no call of a logger throws (FAULTS A5).
  * - An error is logged once, where it is handled, as the field `error`.
  */
 import pino, { type DestinationStream } from "pino";
@@ -74,12 +75,19 @@ export const silentLogger: Logger = {
 };
 
 function wrapPino(logger: pino.Logger): Logger {
+  const line = (level: Exclude<LogLevel, "silent">) => (message: string, fields?: LogFields) => {
+    try {
+      logger[level](fields ?? {}, message);
+    } catch {
+      // The line is lost. Whoever logs is in the middle of something that matters more.
+    }
+  };
   return {
-    trace: (message, fields) => logger.trace(fields ?? {}, message),
-    debug: (message, fields) => logger.debug(fields ?? {}, message),
-    info: (message, fields) => logger.info(fields ?? {}, message),
-    warn: (message, fields) => logger.warn(fields ?? {}, message),
-    error: (message, fields) => logger.error(fields ?? {}, message),
+    trace: line("trace"),
+    debug: line("debug"),
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
     child: (fields) => wrapPino(logger.child(fields)),
   };
 }

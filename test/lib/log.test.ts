@@ -66,3 +66,28 @@ test("control characters of a name cannot forge or hide a text line", () => {
   expect(lines).toHaveLength(1);
   expect(lines[0]).toBe('03:04:05.678 INFO  created name="/a\\n03:04:05 ERROR forged\\u001b[2J"\n');
 });
+
+test("a destination that throws, or a fact that does when it is written, loses its line and nothing else", () => {
+  const lines: string[] = [];
+  let isBroken = true;
+  const write = (line: string) => {
+    if (isBroken) throw new Error("closed pipe");
+    lines.push(line);
+  };
+  for (const format of ["json", "text"] as const) {
+    const log = createLogger({ format, level: "info", clock, destination: { write } });
+    isBroken = true;
+    log.error("lost");
+    log.child({ node: 1 }).info("lost too");
+    isBroken = false;
+    const fact = {
+      toJSON: () => {
+        throw new Error("a fact");
+      },
+    };
+    log.warn("cannot be written", { fact });
+    log.info("next");
+  }
+  expect(lines.filter((line) => line.includes("lost"))).toEqual([]);
+  expect(lines.filter((line) => line.includes("next"))).toHaveLength(2);
+});

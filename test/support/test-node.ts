@@ -11,6 +11,7 @@ import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
+import type { Logger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
@@ -26,6 +27,7 @@ export interface TestNodeOptions {
   readonly store?: ObjectStore;
   readonly metadata?: DirectMetadata;
   readonly settings?: Partial<EngineSettings>;
+  readonly log?: Logger;
   /** Puts something between the writer and the WAL store. */
   readonly wal?: (wal: WalStore) => WalStore;
 }
@@ -57,7 +59,7 @@ export class TestNode {
     this.clock = clock;
     const { store, metadata } = this;
     const random = systemRandom;
-    const log = silentLog;
+    const log = options.log ?? silentLog;
     const wal = new ObjectWal(store, "c");
     this.wal = options.wal?.(wal) ?? wal;
     this.uploader = new Uploader({ clusterId: "c", clock, random, log, metadata, store });
