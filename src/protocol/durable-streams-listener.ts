@@ -50,7 +50,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
   }
 
   return createHttpListener(
-    base.clock,
+    base,
     (request, server) => {
       const exchange = openExchange(request, server);
       try {

@@ -8,6 +8,7 @@ import { Elysia } from "elysia";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
+import type { ProtocolContext } from "./protocol-context.ts";
 
 /**
  * Seconds that a connection may be idle, a stalled upload included. Live reads are exempt for as long
@@ -48,9 +49,13 @@ export interface ListeningApp {
 }
 
 /** `onFailure` answers what the handler threw: it should throw nothing. */
-export function createHttpListener(clock: Clock, handle: RequestHandler, onFailure: (error: unknown) => Response): HttpListener {
+export function createHttpListener(
+  { clock, idleSeconds = IDLE_SECONDS }: Pick<ProtocolContext, "clock" | "idleSeconds">,
+  handle: RequestHandler,
+  onFailure: (error: unknown) => Response,
+): HttpListener {
   const app = new Elysia({
-    serve: { idleTimeout: IDLE_SECONDS, maxRequestBodySize: BUN_BODY_BYTES_MAX, development: false, http2: true },
+    serve: { idleTimeout: idleSeconds, maxRequestBodySize: BUN_BODY_BYTES_MAX, development: false, http2: true },
   })
     .onError(({ error }) => onFailure(error))
     .all("/*", ({ request, server }) => handle(request, server), { parse: "none" })

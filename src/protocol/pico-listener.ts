@@ -42,7 +42,7 @@ export function createPicoListener(base: ProtocolContext): HttpListener {
   }
 
   return createHttpListener(
-    base.clock,
+    base,
     (request, server) => {
       const exchange = openExchange(request, server);
       try {

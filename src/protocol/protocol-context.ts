@@ -33,6 +33,8 @@ export interface ProtocolContext {
   readonly random: Random;
   readonly log: Pick<Logger, "error">;
   readonly settings: ProtocolSettings;
+  /** Seconds that a connection may be idle, live reads apart. @default 60 */
+  readonly idleSeconds?: number;
   /** Aborts when the node begins to stop: live reads end cleanly. */
   readonly stopping: AbortSignal;
 }

@@ -20,9 +20,10 @@ export interface TestListeners {
 export interface TestListenerOptions {
   readonly clock?: Clock;
   readonly settings?: Partial<ProtocolSettings>;
+  readonly idleSeconds?: number;
 }
 
-export function listenTo(service: StreamService, { clock = systemClock, settings = {} }: TestListenerOptions = {}): TestListeners {
+export function listenTo(service: StreamService, { clock = systemClock, settings = {}, ...limits }: TestListenerOptions = {}): TestListeners {
   const stopping = new AbortController();
   const context: ProtocolContext = {
     service,
@@ -40,6 +41,7 @@ export function listenTo(service: StreamService, { clock = systemClock, settings
       advertisedUrls: { pico: null, durableStreams: null, admin: null },
       ...settings,
     },
+    ...limits,
     stopping: stopping.signal,
   };
   const listeners = [createPicoListener(context), createDurableStreamsListener(context)] as const;
