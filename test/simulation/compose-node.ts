@@ -7,6 +7,7 @@ import { type ErrorCode, isPicoError } from "../../src/lib/errors.ts";
 import { NodeCore, type NodeCoreComponents, type NodeCoreSettings } from "../../src/node/node-core.ts";
 import type { BuiltNode, NodePlace } from "./build-node.ts";
 import { CLUSTER_ID, type NodeFactory } from "./cluster.ts";
+import { hastenSnapshots } from "./hasten-snapshots.ts";
 import type { SimulationOptions } from "./options.ts";
 import { ServiceLink } from "./seams/service-link.ts";
 import { SimLocalDirectory } from "./seams/sim-local-directory.ts";
@@ -36,6 +37,7 @@ const EXPLAINED: ReadonlySet<ErrorCode> = new Set([
 export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFactory {
   return (cluster, options, checker, place) => {
     const { world, process, nodeId, host } = place;
+    hastenSnapshots(options.snapshotEveryCommands);
     const log = traceLogger(world.trace, process);
     const clock = new SimClock(world.scheduler, host, process);
     const random = world.prng.branch(`random of ${process.name}`);

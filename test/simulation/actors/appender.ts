@@ -6,8 +6,9 @@ export class Appender extends Actor {
 
   protected async act(): Promise<void> {
     const plan = this.pickPlan();
-    const closes = plan.isClosable && this.prng.chance(0.02);
-    const count = this.prng.chance(0.7) ? 1 : this.prng.between(closes ? 0 : 1, 12);
+    const closes = plan.isClosable && this.prng.chance(0.03);
+    const isCloseOnly = closes && this.prng.chance(0.5);
+    const count = isCloseOnly ? 0 : this.prng.chance(0.7) ? 1 : this.prng.between(1, 12);
     const batch = this.stage.model.plan({
       name: plan.name,
       count,

@@ -58,7 +58,7 @@ export class Producer extends Actor {
     const closes = plan.isClosable && this.prng.chance(0.02);
     return this.stage.model.plan({
       name: plan.name,
-      count: this.prng.chance(0.6) ? 1 : this.prng.between(closes ? 0 : 1, 6),
+      count: closes && this.prng.chance(0.5) ? 0 : this.prng.chance(0.6) ? 1 : this.prng.between(1, 6),
       paddingBytes: this.prng.below(200),
       closes,
       producer: { producerId, producerEpoch, seq },

@@ -28,7 +28,7 @@ export class SimBucket {
   onDelete: (key: string, bytes: Uint8Array) => void = () => {};
 
   /** Called when a key that was deleted is created again with other bytes. */
-  onReuse: (key: string) => void = () => {};
+  onReuse: (key: string, bytes: Uint8Array) => void = () => {};
 
   constructor(private readonly world: World) {}
 
@@ -51,7 +51,7 @@ export class SimBucket {
     if (this.#objects.has(key)) return "exists";
     const checksum = checksum64(bytes);
     const before = this.#created.get(key);
-    if (before !== undefined && before !== checksum) this.onReuse(key);
+    if (before !== undefined && before !== checksum) this.onReuse(key, bytes);
     this.#created.set(key, checksum);
     this.#objects.set(key, { bytes: bytes.slice(), modifiedMs: Math.floor(WALL_ORIGIN_MS + this.world.nowMs) });
     this.#sortedKeys = null;

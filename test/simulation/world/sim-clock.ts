@@ -51,8 +51,13 @@ export class SimClock implements Clock {
     return this.host.elapsedMs() - this.#originMs;
   }
 
+  /** In whole milliseconds, at least one, as the timers of the runtime are. */
   schedule(delayMs: number, run: () => void): Timer {
-    const trueMs = Math.min(Math.max(0, delayMs), DELAY_MS_MAX) / (1 + this.host.drift);
+    return this.#after(Math.min(Math.max(1, Math.ceil(delayMs)), DELAY_MS_MAX), run);
+  }
+
+  #after(delayMs: number, run: () => void): Timer {
+    const trueMs = delayMs / (1 + this.host.drift);
     let isCancelled = false;
     const event = this.scheduler.schedule(trueMs, `${this.process.name} timer`, () => {
       // Cancelling still counts while the process is paused with the timer due.
@@ -69,6 +74,6 @@ export class SimClock implements Clock {
   }
 
   soon(run: () => void): void {
-    this.schedule(0, run);
+    this.#after(0, run);
   }
 }
