@@ -82,13 +82,15 @@ export class Recovery {
     const from = this.#entry().committedNumber;
     for (const cached of segments) cached.isUploaded = cached.number <= from;
     this.#tell({ step: "upload" });
-    if (taken.lastNumber > from) {
+    // Below the committed position where a power cut took from a local disk what an earlier recovery had uploaded.
+    const lastNumber = Math.max(taken.lastNumber, from);
+    if (lastNumber > from) {
       const pending = segments.filter((cached) => !cached.isUploaded);
-      await uploader.upload({ wal: registration, from, to: taken.lastNumber, segments: pending }, signal);
+      await uploader.upload({ wal: registration, from, to: lastNumber, segments: pending }, signal);
     }
     for (const cached of segments) cached.isUploaded = true;
     this.#tell({ step: "end" });
-    await this.#end(taken.lastNumber, self);
+    await this.#end(lastNumber, self);
     cache.evict();
     this.#tell({ step: "done" });
     log.info("recovered a registration", {

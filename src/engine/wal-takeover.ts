@@ -116,6 +116,15 @@ class Survey {
     this.#options = options;
   }
 
+  /**
+   * What reads back from a local disk may be in the page cache only, where a failed sync of the dead left it
+   * (FAULTS W2): a tombstone's word that it was readable vouches for nothing that a power cut takes. None of
+   * it was ever acknowledged, and one node alone takes such a WAL over, so its end may come down.
+   */
+  get #isLocal(): boolean {
+    return this.#options.store.kind === "local";
+  }
+
   /** Lists again, and reads what was not seen before. */
   async look(): Promise<void> {
     const { store, registration, position } = this.#options;
@@ -170,7 +179,7 @@ class Survey {
     let mark = position;
     let witness = position;
     for (const [number, found] of this.#found) {
-      if ("damage" in found || found.mark <= mark) continue;
+      if ("damage" in found || found.mark <= mark || (found.isTombstone && this.#isLocal)) continue;
       mark = found.mark;
       witness = number;
     }
@@ -196,7 +205,10 @@ class Survey {
       const found = this.#found.get(number);
       if (found === undefined) break;
       if ("damage" in found) firstBad ??= number;
-      else if (found.isTombstone) return { lastNumber: Math.max(position, found.durableNumber), tombstoneGoesTo: null };
+      else if (found.isTombstone) {
+        const word = Math.max(position, found.durableNumber);
+        return { lastNumber: firstBad !== null && this.#isLocal ? Math.min(word, firstBad - 1) : word, tombstoneGoesTo: null };
+      }
     }
     return { lastNumber: (firstBad ?? number) - 1, tombstoneGoesTo: number };
   }

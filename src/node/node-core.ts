@@ -230,6 +230,8 @@ export class NodeCore {
     this.streams.stop();
     if (wasServing) {
       const lastNumber = await this.engine.stop();
+      // What is answered from here on would not be this node's to answer, nor would a touch outlive it.
+      this.streams.abandon();
       await this.#storeDeadlines();
       const outcome = await this.metadata.end(lastNumber);
       if (!outcome.applied) throw new PicoError("internal", `the end of the registration was refused (${outcome.code})`);

@@ -124,7 +124,7 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
 /** A WAL in memory. `beforeCreate` and `afterCreate` may wait or throw: the create did not, or did, take effect then. */
 export class MemoryWal implements WalStore {
   readonly description = "memory";
-  readonly kind = "object";
+  readonly kind: WalStore["kind"] = "object";
   readonly segments = new Map<string, Map<number, Uint8Array>>();
   beforeCreate: (number: number, bytes: Uint8Array) => Promise<void> | void = () => {};
   afterCreate: (number: number) => Promise<void> | void = () => {};

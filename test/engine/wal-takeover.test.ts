@@ -373,3 +373,21 @@ test("what a killed process wrote and never synced is made durable before it is 
   const third = await LocalDiskWal.open({ directory, random: seededRandom(3) });
   expect(await bodies(await inspectWal(takeover(third)))).toEqual(["1:b1"]);
 });
+
+/** As a store in the page cache of one host. */
+class LocalMemoryWal extends MemoryWal {
+  override readonly kind = "local";
+}
+
+test("on a local disk a power cut may take what a takeover had read and nobody acknowledged; the log then ends below it", async () => {
+  const taken = filled([1, 2, 3], { durable: (number) => number - 1 });
+  const store = new LocalMemoryWal();
+  for (const [number, bytes] of taken.of(OWNER)) store.of(OWNER).set(number, bytes);
+  expect((await takeOverWal(takeover(store))).lastNumber).toBe(3);
+  store.of(OWNER).delete(3);
+  const again = await takeOverWal(takeover(store));
+  expect([again.lastNumber, await bodies(again)]).toEqual([2, ["1:b1", "2:b2"]]);
+  // What an intact segment knew to be durable is damage there too.
+  store.of(OWNER).delete(1);
+  expect(await codeOf(takeOverWal(takeover(store)))).toBe("corrupt");
+});
