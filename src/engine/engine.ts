@@ -24,6 +24,7 @@ import type { RegistrationName } from "../lib/registration.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { DataObjectReaders } from "./data-object-readers.ts";
+import { KeptPages } from "./kept-pages.ts";
 import { type CachedSegment, type EntryCompletion, LogCache, LogEntry, type StreamLog } from "./log-cache.ts";
 import type { PageBuilder } from "./page-builder.ts";
 import type { NewRecord } from "./record.ts";
@@ -77,6 +78,7 @@ export interface StreamAppend {
 
 export class Engine {
   readonly cache: LogCache;
+  readonly keptPages = new KeptPages();
   readonly #reader: StreamReader;
   readonly #components: EngineComponents;
   #registration: RegistrationName | null = null;

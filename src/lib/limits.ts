@@ -88,6 +88,8 @@ export const UPLOAD_RETRY_MS_MIN = 100;
 export const UPLOAD_RETRY_MS_MAX = 10_000;
 
 // Caches.
+/** Pages of all streams together that are kept for readers who ask for the same one. */
+export const KEPT_PAGES_BYTES_MAX = 32 * MIB;
 export const LOG_CACHE_BYTES_DEFAULT = 200 * MIB;
 export const BLOCK_CACHE_BYTES_DEFAULT = 100 * MIB;
 /** A session without requests this long is dropped once its last entry is uploaded. */

@@ -6,16 +6,13 @@ import type { ReadPage, ReadRequest } from "../streams/stream-service.ts";
 import { cursorFor, DURABLE_STREAMS_CURSOR } from "./cursor.ts";
 import { durableStreamsAnswer } from "./durable-streams-answer.ts";
 import type { DurableStreamsContext } from "./durable-streams-listener.ts";
-import { type DurableStreamsRead, dataAnswer, encodeData, pageHeaders } from "./durable-streams-read.ts";
+import { type DurableStreamsRead, dataAnswer, encodeData, pageBodies, pageHeaders } from "./durable-streams-read.ts";
 import { padOffset } from "./etag.ts";
 import type { Exchange, Head } from "./exchange.ts";
 import { suspendIdleTimer } from "./http-listener.ts";
 import { makePageSource } from "./live-pages.ts";
 import { PageCache } from "./page-encoding.ts";
 import { encodeSseEvent, writeSseEvent } from "./sse-encoder.ts";
-
-/** Data of a page, encoded once for all long polls that wait for it. */
-const sharedData = new PageCache(encodeData);
 
 /** Events of a page, and of the cursor that its readers have at present: the same bytes for nearly all of them. */
 const sharedEvents = new PageCache(startEvents);
@@ -39,7 +36,7 @@ export async function longPollDurableStream(
   const head = pageHeaders(page);
   head["Stream-Cursor"] = String(cursorFor(DURABLE_STREAMS_CURSOR, context.clock.nowMs(), cursor, context.random));
   if (page.next === page.from) return durableStreamsAnswer(exchange, 204, null, head);
-  return dataAnswer(exchange, page, sharedData.get(page), head);
+  return dataAnswer(exchange, page, pageBodies.get(page), head);
 }
 
 async function waitForPage(context: DurableStreamsContext, exchange: Exchange, request: ReadRequest, empty: ReadPage): Promise<ReadPage> {

@@ -3,7 +3,7 @@ import { PicoError } from "../lib/errors.ts";
 import { PAGE_BYTES_MAX } from "../lib/limits.ts";
 import { isJsonMime, mimeOf } from "../lib/mime.ts";
 import type { MaybePromise, ReadPage, ReadRequest } from "../streams/stream-service.ts";
-import { bodyOf } from "./answer.ts";
+import { type Body, sharedBody } from "./answer.ts";
 import { durableStreamsAnswer } from "./durable-streams-answer.ts";
 import type { DurableStreamsContext } from "./durable-streams-listener.ts";
 import { followDurableStream, longPollDurableStream } from "./durable-streams-live.ts";
@@ -11,7 +11,7 @@ import { parseReadOffset } from "./durable-streams-offset.ts";
 import { DURABLE_STREAMS_READ_PARAMETERS, durableStreamsReadQuery } from "./durable-streams-schemas.ts";
 import { durableStreamsEtag, matchesEtag, padOffset } from "./etag.ts";
 import { type Exchange, type Head, queryOf } from "./exchange.ts";
-import { concatBodies, encodeJsonArray } from "./page-encoding.ts";
+import { concatBodies, encodeJsonArray, PageCache, partsOf } from "./page-encoding.ts";
 import { CACHEABLE, NO_STORE } from "./pico-answer.ts";
 import { checkPart } from "./schema-check.ts";
 
@@ -53,14 +53,21 @@ export function pageHeaders(page: ReadPage): Head {
 
 /** The data of a page: the records' bytes, or a JSON array of them. */
 export function encodeData(page: ReadPage): Uint8Array {
-  return isJsonMime(mimeOf(page.info.settings.contentType)) ? encodeJsonArray(page) : concatBodies(page);
+  return isJson(page) ? encodeJsonArray(page) : concatBodies(page);
+}
+
+/** The data of a page as a body, made once for all who are answered with the page. */
+export const pageBodies = new PageCache((page) => sharedBody(isJson(page) ? [encodeJsonArray(page)] : partsOf(page)));
+
+function isJson(page: ReadPage): boolean {
+  return isJsonMime(mimeOf(page.info.settings.contentType));
 }
 
 /** A page with data, or empty at the tail. Type and sandbox as they go with what a stranger may have written. */
-export function dataAnswer(exchange: Exchange, page: ReadPage, data: Uint8Array, head: Head): Response {
+export function dataAnswer(exchange: Exchange, page: ReadPage, body: Body, head: Head): Response {
   head["content-type"] = page.info.settings.contentType;
   head["content-security-policy"] = "sandbox";
-  return durableStreamsAnswer(exchange, 200, bodyOf(data), head);
+  return durableStreamsAnswer(exchange, 200, body, head);
 }
 
 function pageAnswer(exchange: Exchange, request: ReadRequest, page: ReadPage): Response {
@@ -75,5 +82,5 @@ function pageAnswer(exchange: Exchange, request: ReadRequest, page: ReadPage): R
     const ifNoneMatch = exchange.headers["if-none-match"];
     if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) return durableStreamsAnswer(exchange, 304, null, head);
   }
-  return dataAnswer(exchange, page, encodeData(page), head);
+  return dataAnswer(exchange, page, pageBodies.get(page), head);
 }

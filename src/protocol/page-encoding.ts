@@ -41,11 +41,15 @@ export function writePicoBinaryItems(out: ByteWriter, page: ReadPage): void {
 
 /** The bodies one behind the other; null ones are empty. May share memory with the page. */
 export function concatBodies(page: ReadPage): Uint8Array {
-  const { slices } = page;
-  const [only] = slices;
+  const parts = partsOf(page);
+  const [only] = parts;
   if (only === undefined) return EMPTY_BYTES;
-  if (slices.length === 1) return bodiesOf(only);
-  return concatBytes(slices.map(bodiesOf));
+  return parts.length === 1 ? only : concatBytes(parts);
+}
+
+/** The bodies, to be put one behind the other. Shares memory with the page. */
+export function partsOf(page: ReadPage): readonly Uint8Array[] {
+  return page.slices.map(bodiesOf);
 }
 
 /** Durable Streams 9.1.5: the bodies as members of one array, not checked; a null body is `null`. */

@@ -2,12 +2,12 @@
 import { PicoError } from "../lib/errors.ts";
 import { PAGE_BYTES_MAX } from "../lib/limits.ts";
 import type { MaybePromise, ReadPage, ReadRequest } from "../streams/stream-service.ts";
-import { type Body, bodyOf } from "./answer.ts";
+import { type Body, sharedBody } from "./answer.ts";
 import { picoEtag } from "./etag.ts";
 import { type Exchange, type Head, queryOf } from "./exchange.ts";
 import { readU64 } from "./header-values.ts";
 import { parsePosition, toCount } from "./integers.ts";
-import { concatBodies, encodePicoBinaryPage, encodePicoJsonPage } from "./page-encoding.ts";
+import { encodePicoBinaryPage, encodePicoJsonPage, PageCache, partsOf } from "./page-encoding.ts";
 import { CACHEABLE, NO_STORE, picoAnswer } from "./pico-answer.ts";
 import type { PicoContext } from "./pico-listener.ts";
 import { followPico, longPollPico } from "./pico-live.ts";
@@ -56,16 +56,20 @@ export function pageHeaders(next: number, isUpToDate: boolean, isEnd: boolean): 
   return head;
 }
 
+/** Pages as bodies, made once for all who are answered with the same page. */
+const pageBodies = {
+  json: new PageCache(encodePicoJsonPage),
+  binary: new PageCache((page) => sharedBody([encodePicoBinaryPage(page)])),
+  raw: new PageCache((page) => sharedBody(partsOf(page))),
+} as const satisfies Record<PicoFormat, PageCache<Body>>;
+
 /** A page in the format asked for. Throws `bad_request` for a format that is none. */
 export function encodePage(page: ReadPage, format: string): { readonly body: Body; readonly contentType: string } {
-  switch (checkFormat(format)) {
-    case "json":
-      return { body: encodePicoJsonPage(page), contentType: "application/json" };
-    case "binary":
-      return { body: bodyOf(encodePicoBinaryPage(page)), contentType: "application/vnd.picomq.batch" };
-    case "raw":
-      return { body: bodyOf(concatBodies(page)), contentType: page.info.settings.contentType };
-  }
+  const checked = checkFormat(format);
+  return {
+    body: pageBodies[checked].get(page),
+    contentType: checked === "raw" ? page.info.settings.contentType : FORMAT_TYPES[checked],
+  };
 }
 
 function parseRead(context: PicoContext, exchange: Exchange): PicoRead {

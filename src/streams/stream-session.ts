@@ -44,7 +44,7 @@ export class StreamSession implements AppendState {
   /** Made by the first live read. */
   #waiters: WaiterList | null = null;
   #durabilityWaits: DurabilityWait[] = NO_WAITS;
-  /** Readers at the tail share the last page, so that what is encoded from it is shared too. */
+  /** Readers who ask for the same page share it, so that what is encoded from it is shared too. */
   #lastPage: { readonly page: ReadPage; readonly recordsMax: number; readonly bytesMax: number; readonly tail: number } | null = null;
 
   constructor(
@@ -225,9 +225,9 @@ export class StreamSession implements AppendState {
     });
   }
 
-  /** Lets go of the shared page, which keeps the bytes under it in memory. */
-  releasePage(): void {
-    this.#lastPage = null;
+  /** Lets go of the shared page, which keeps the bytes under it in memory; of `page` only, if that is given. */
+  releasePage(page?: object): void {
+    if (page === undefined || this.#lastPage?.page === page) this.#lastPage = null;
   }
 
   read(request: ReadRequest): MaybePromise<ReadPage> {
@@ -247,10 +247,13 @@ export class StreamSession implements AppendState {
       return last.page;
     }
     const built = this.engine.read(this.entry, { from, end: durableTail, recordsMax, bytesMax });
-    if (built instanceof Promise) return built.then((page) => this.#page(from, durableTail, page));
-    const page = this.#page(from, durableTail, built);
-    this.#lastPage = { page, recordsMax, bytesMax, tail: durableTail };
-    return page;
+    const finish = (ready: PageBuilder) => {
+      const page = this.#page(from, durableTail, ready);
+      this.#lastPage = { page, recordsMax, bytesMax, tail: durableTail };
+      this.engine.keptPages.add(this, page, bytesMax - ready.bytesLeft);
+      return page;
+    };
+    return built instanceof Promise ? built.then(finish) : finish(built);
   }
 
   #resolvePosition(position: ReadRequest["from"], durableTail: number): number {
