@@ -206,20 +206,40 @@ export class Streams implements StreamService {
   }
 
   list(request: ListRequest): ListResult {
-    const entries = this.#metadata.view.listStreams(request.prefix, request.after, request.limit + 1);
     const items: ListItem[] = [];
-    for (const entry of entries) {
-      if (items.length === request.limit) break;
-      const session = this.#table.byId(entry.streamId);
-      items.push({
-        name: entry.name,
-        settings: entry.settings,
-        isClosed: session?.isDurablyClosed ?? entry.isClosed,
-        startOffset: session === undefined ? null : session.entry.startOffset,
-        nextOffset: session === undefined ? null : session.log.durableOffset,
-      });
+    for (let after = request.after; ; ) {
+      const entries = this.#metadata.view.listStreams(request.prefix, after, request.limit + 1);
+      for (const entry of entries) {
+        if (this.#isOver(entry)) continue;
+        if (items.length === request.limit) return { items, hasMore: true };
+        items.push(this.#item(entry));
+      }
+      const last = entries.at(-1);
+      if (last === undefined || entries.length <= request.limit) return { items, hasMore: false };
+      after = last.name;
     }
-    return { items, hasMore: entries.length > request.limit };
+  }
+
+  #item(entry: StreamEntry): ListItem {
+    const session = this.#table.byId(entry.streamId);
+    return {
+      name: entry.name,
+      settings: entry.settings,
+      isClosed: session?.isDurablyClosed ?? entry.isClosed,
+      startOffset: session === undefined ? null : session.entry.startOffset,
+      nextOffset: session === undefined ? null : session.log.durableOffset,
+    };
+  }
+
+  /** Past its deadline and not yet removed, as far as this node can tell: only its owner knows a deadline that touches move. */
+  #isOver(entry: StreamEntry): boolean {
+    const { view, isDatabaseClockSteady } = this.#metadata;
+    const session = this.#table.byId(entry.streamId);
+    if (session !== undefined) return this.#table.isDue(session);
+    if (!isDatabaseClockSteady) return false;
+    if (entry.settings.expiresAtMs === null && view.ownerOf(entry) !== null && !this.#isOurs(entry)) return false;
+    const deadlineMs = this.#expiry.kept(entry.streamId) ?? view.unownedDeadlineMs(entry);
+    return deadlineMs !== null && this.#metadata.databaseNowMs() >= deadlineMs;
   }
 
   /** The session of a stream that a reader was just told of and that was dropped since. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { emptyTailState } from "../../src/engine/tail-state-format.ts";
 import { TailFold } from "../../src/engine/tail-fold.ts";
+import { emptyTailState } from "../../src/engine/tail-state-format.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { createLogger } from "../../src/lib/log.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";

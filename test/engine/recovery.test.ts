@@ -40,7 +40,10 @@ function segmentOf(number: number, { streamId, baseOffset, changeNumber, base }:
 }
 
 async function refusal(node: TestNode): Promise<PicoError> {
-  const error: unknown = await node.successor().start(2).catch((thrown: unknown) => thrown);
+  const error: unknown = await node
+    .successor()
+    .start(2)
+    .catch((thrown: unknown) => thrown);
   if (!isPicoError(error)) throw new Error(`recovery was not refused: ${String(error)}`);
   return error;
 }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { type TestListeners, listenTo } from "../support/test-listener.ts";
+import { listenTo, type TestListeners } from "../support/test-listener.ts";
 import { TestNode } from "../support/test-node.ts";
 
 let listeners: TestListeners | null = null;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { SESSION_IDLE_MS, SSE_HEARTBEAT_MS } from "../../src/lib/limits.ts";
-import { listenTo } from "../support/test-listener.ts";
 import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
+import { listenTo } from "../support/test-listener.ts";
 import { TestNode } from "../support/test-node.ts";
 
 /** A node whose stream "/a" is empty and uploaded, so that an idle session of it could go. */

@@ -3,7 +3,16 @@ import { matchesSettings } from "../../src/streams/settings-match.ts";
 import type { CreateRequest, StreamInfo } from "../../src/streams/stream-service.ts";
 
 function request(changes: Partial<CreateRequest> = {}): CreateRequest {
-  return { name: "/s", contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, records: [], fork: null, ...changes };
+  return {
+    name: "/s",
+    contentType: "text/plain",
+    ttlSeconds: null,
+    expiresAtMs: null,
+    isClosed: false,
+    records: [],
+    fork: null,
+    ...changes,
+  };
 }
 
 function existing(changes: Partial<StreamInfo> = {}): StreamInfo {

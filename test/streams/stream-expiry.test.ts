@@ -78,7 +78,7 @@ describe("expiry of owned streams", () => {
   });
 
   test("a stream that is due by this node's estimate only is served: the database's time decides", async () => {
-    const { node, clock } = await startNode();
+    const { node } = await startNode();
     await settled(node.create("/a", TTL));
     node.metadata.databaseOffsetMs = 20_000;
     const before = node.metadata.view.appliedIndex;
@@ -87,7 +87,7 @@ describe("expiry of owned streams", () => {
   });
 
   test("the watch over a stream ends with it: short lives with long deadlines leave nothing behind", async () => {
-    const { node, clock } = await startNode();
+    const { node } = await startNode();
     for (let i = 0; i < 3000; i++) {
       await settled(node.create("/a", { ttlSeconds: 1_000_000n }));
       await settled(node.streams.delete("/a"));

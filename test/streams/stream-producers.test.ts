@@ -58,7 +58,11 @@ describe("producers of a stream", () => {
       }
       if (isAll || what === "restart") node = await settled(node.restart());
       clock.stepWall(PRODUCER_IDLE_MS * 10);
-      expect(await settled(node.append("/a", "1", stamp("quiet", 1n)))).toMatchObject({ kind: "duplicate", nextOffset: 2, producerSeq: 1n });
+      expect(await settled(node.append("/a", "1", stamp("quiet", 1n)))).toMatchObject({
+        kind: "duplicate",
+        nextOffset: 2,
+        producerSeq: 1n,
+      });
       expect(await codeOf(() => settled(node.append("/a", "3", stamp("quiet", 3n))))).toBe("sequence_gap");
       expect(await settled(node.append("/a", "2", stamp("quiet", 2n)))).toMatchObject({ kind: "appended", startOffset: 2 });
     },

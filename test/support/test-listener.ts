@@ -23,7 +23,10 @@ export interface TestListenerOptions {
   readonly idleSeconds?: number;
 }
 
-export function listenTo(service: StreamService, { clock = systemClock, settings = {}, ...limits }: TestListenerOptions = {}): TestListeners {
+export function listenTo(
+  service: StreamService,
+  { clock = systemClock, settings = {}, ...limits }: TestListenerOptions = {},
+): TestListeners {
   const stopping = new AbortController();
   const context: ProtocolContext = {
     service,

@@ -34,6 +34,7 @@ export interface TestNodeOptions {
 
 export class TestNode {
   readonly own = new Set<string>();
+  readonly blockCache = new BlockCache(MIB);
   readonly engine: Engine;
   readonly streams: Streams;
   readonly ids: StreamIds;
@@ -69,7 +70,7 @@ export class TestNode {
       log,
       metadata,
       wal: this.wal,
-      readers: new DataObjectReaders(store, new BlockCache(MIB), "c"),
+      readers: new DataObjectReaders(store, this.blockCache, "c"),
       uploader: this.uploader,
       settings: {
         clusterId: "c",
