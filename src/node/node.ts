@@ -194,7 +194,7 @@ class Node implements RunningNode {
   #endByItself(error: unknown): void {
     if (this.#isStopping) return;
     this.#log.error("the node can no longer serve and stops", { error });
-    this.cut().finally(() => this.#resolveStopped({ error }));
+    void this.cut().finally(() => this.#resolveStopped({ error }));
   }
 }
 

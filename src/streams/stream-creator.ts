@@ -64,7 +64,7 @@ export class StreamCreator {
     if (existing !== null) return compare(request, existing);
     const plan = await this.#plan(request);
     const outcome = await this.#carryOut(plan);
-    if (outcome.applied) return { isNew: true, info: created(plan, outcome.facts["startOffset"] ?? 0) };
+    if (outcome.applied) return { isNew: true, info: created(plan, outcome.facts.startOffset ?? 0) };
     return this.#refused(request, outcome);
   }
 

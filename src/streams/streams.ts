@@ -160,7 +160,7 @@ export class Streams implements StreamService {
     if (change === null) return { startOffset: session.entry.startOffset };
     const outcome = await change;
     if (!outcome.applied) throw outcome.code === "unknown_stream" ? notFound(name) : unavailable(`stream ${name} cannot be trimmed now`);
-    return { startOffset: outcome.facts["startOffset"] ?? session.entry.startOffset };
+    return { startOffset: outcome.facts.startOffset ?? session.entry.startOffset };
   }
 
   async delete(name: string): Promise<void> {

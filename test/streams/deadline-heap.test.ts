@@ -4,7 +4,7 @@ import { DeadlineHeap } from "../../src/streams/deadline-heap.ts";
 test("entries come out in the order of their deadlines, whatever the order they went in", () => {
   const heap = new DeadlineHeap();
   const deadlines = Array.from({ length: 500 }, (_, i) => (i * 7919) % 503);
-  deadlines.forEach((atMs, streamId) => heap.push({ atMs, streamId }));
+  for (const [streamId, atMs] of deadlines.entries()) heap.push({ atMs, streamId });
   const out: number[] = [];
   for (let entry = heap.popDue(1000); entry !== null; entry = heap.popDue(1000)) out.push(entry.atMs);
   expect(out).toEqual([...deadlines].sort((left, right) => left - right));

@@ -52,7 +52,7 @@ export class DirectMetadata implements Metadata {
       replaces: this.view.node(node.nodeId)?.lastEpoch ?? null,
     });
     if (!outcome.applied) throw new Error(`register was refused: ${outcome.code}`);
-    return outcome.facts["firstStreamId"] ?? 0;
+    return outcome.facts.firstStreamId ?? 0;
   }
 
   propose(command: Command): Proposal {
