@@ -64,9 +64,19 @@ export class Requests {
     return answer;
   }
 
-  async read(name: string, from: number | "start" | "tail", bounds: ReadBounds = WHOLE_PAGES): Promise<Answer<ReadPage>> {
+  async read(
+    name: string,
+    from: number | "start" | "tail",
+    bounds: ReadBounds = WHOLE_PAGES,
+    patienceMs = 30_000,
+  ): Promise<Answer<ReadPage>> {
     const span = this.model.begin(name);
-    const answer = await this.client.ask("read", { name, detail: ` from ${from}` }, (service) => service.read({ name, from, ...bounds }));
+    const answer = await this.client.ask(
+      "read",
+      { name, detail: ` from ${from}` },
+      (service) => service.read({ name, from, ...bounds }),
+      patienceMs,
+    );
     if (answer.kind === "value") this.model.sawPage(span, answer.value, typeof from === "number" ? from : null);
     else if (answer.kind === "refused") {
       this.model.sawRefusal(span, answer.error, "read", null);
@@ -135,10 +145,10 @@ export class Requests {
   }
 
   /** Every page of a stream, from its start; null where it could not be read to its end. */
-  async readWhole(name: string): Promise<ReadPage | null> {
+  async readWhole(name: string, patienceMs?: number): Promise<ReadPage | null> {
     let from: number | "start" = "start";
     for (;;) {
-      const answer: Answer<ReadPage> = await this.read(name, from);
+      const answer: Answer<ReadPage> = await this.read(name, from, WHOLE_PAGES, patienceMs);
       if (answer.kind !== "value") return null;
       if (answer.value.isUpToDate) return answer.value;
       from = answer.value.next;

@@ -17,7 +17,9 @@ import { World } from "./world/world.ts";
 
 /** True time that the main part, and each step of the end, may take. */
 const MAIN_LIMIT_MS = 4 * 3_600_000;
-const STEP_LIMIT_MS = 20 * 60_000;
+const STEP_LIMIT_MS = 60 * 60_000;
+/** A page of hundreds of small objects, none of them cached, takes its time. */
+const PAGE_PATIENCE_MS = 5 * 60_000;
 
 export interface RunResult {
   readonly failure: Error | null;
@@ -154,7 +156,7 @@ class Run {
   /** Null: there is no such stream, which the model has checked. Anything else is tried again. */
   async #readWhole(name: string) {
     for (let tries = 0; tries < 20; tries++) {
-      const page = await this.#stage.requests.readWhole(name);
+      const page = await this.#stage.requests.readWhole(name, PAGE_PATIENCE_MS);
       if (page !== null) return page;
       const head = await this.#stage.requests.head(name);
       if (head.kind === "refused" && (head.error.code === "not_found" || head.error.code === "gone")) return null;
