@@ -12,6 +12,7 @@ import type { Exchange, Head } from "./exchange.ts";
 import { suspendIdleTimer } from "./http-listener.ts";
 import { makePageSource } from "./live-pages.ts";
 import { PageCache } from "./page-encoding.ts";
+import { EVENT_STREAM_CACHING } from "./pico-answer.ts";
 import { encodeSseEvent, writeSseEvent } from "./sse-encoder.ts";
 
 /** Events of a page, and of the cursor that its readers have at present: the same bytes for nearly all of them. */
@@ -69,7 +70,7 @@ export async function followDurableStream(
     if (present > lastCursor) lastCursor = present;
     return encodeEvents(page, lastCursor);
   });
-  const head: Head = { "content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no" };
+  const head: Head = { "content-type": "text/event-stream", "cache-control": EVENT_STREAM_CACHING, "x-accel-buffering": "no" };
   if (isBase64(first)) head["Stream-SSE-Data-Encoding"] = "base64";
   const resume = suspendIdleTimer(exchange.request, exchange.server);
   const body = liveReads.stream(source, { clock, durationMs: settings.sseSeconds * 1000, onEnd: resume });

@@ -20,6 +20,8 @@ const EXPOSED_HEADERS =
  */
 export const CACHEABLE = "public, max-age=0, must-revalidate";
 export const NO_STORE = "no-store";
+/** Event streams: a proxy that compresses would hold events back until its buffer is full (FAULTS H2, H3). */
+export const EVENT_STREAM_CACHING = "no-cache, no-transform";
 
 export function picoAnswer(exchange: Exchange, status: number, body: Body, head: Head): Response {
   return answer(exchange, status, body, head, EXPOSED_HEADERS);

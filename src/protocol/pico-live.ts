@@ -8,7 +8,7 @@ import type { Exchange, Head } from "./exchange.ts";
 import { suspendIdleTimer } from "./http-listener.ts";
 import { makePageSource, type PageSource } from "./live-pages.ts";
 import { encodePicoJsonPage, PageCache } from "./page-encoding.ts";
-import { bodylessNotFound, NO_STORE, picoAnswer } from "./pico-answer.ts";
+import { bodylessNotFound, EVENT_STREAM_CACHING, NO_STORE, picoAnswer } from "./pico-answer.ts";
 import type { PicoContext } from "./pico-listener.ts";
 import { encodePage, type PicoRead, pageHeaders, pageRequest } from "./pico-read.ts";
 import { SSE_COMMENT, writeSseEvent } from "./sse-encoder.ts";
@@ -64,7 +64,7 @@ const sharedEvents = new PageCache(encodeEvents);
 
 export async function followPico(context: PicoContext, exchange: Exchange, name: string, read: PicoRead): Promise<Response> {
   const request = { ...pageRequest(name, read), recordsMax: 0, bytesMax: Math.min(context.settings.pageBytes, PAGE_BYTES_MAX) };
-  const head: Head = { "content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no" };
+  const head: Head = { "content-type": "text/event-stream", "cache-control": EVENT_STREAM_CACHING, "x-accel-buffering": "no" };
   const source = await openSource(context, request);
   const resume = suspendIdleTimer(exchange.request, exchange.server);
   const body = context.liveReads.stream(source, {

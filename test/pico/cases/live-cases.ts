@@ -137,7 +137,11 @@ export const liveCases: CaseList = [
       await pico.fill(name, ["a", "b"]);
       const answer = await pico.events(`${name}?live=sse`, (events) => events.length >= 2);
       equal(answer.status, 200, "status");
-      equal([answer.headers.get("content-type"), answer.headers.get("cache-control")], ["text/event-stream", "no-cache"], "headers");
+      equal(
+        [answer.headers.get("content-type"), answer.headers.get("cache-control")],
+        ["text/event-stream", "no-cache, no-transform"],
+        "headers",
+      );
       equal(answer.headers.get("x-accel-buffering"), "no", "X-Accel-Buffering");
       const [data, control] = answer.events;
       equal([data?.event, data?.id, control?.event, control?.id], ["data", "2", "control", "2"], "events");
