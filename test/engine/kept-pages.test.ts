@@ -7,7 +7,7 @@ function holderOf(released: object[]) {
 
 test("pages beyond the limit go, the oldest first", () => {
   const released: object[] = [];
-  const kept = new KeptPages(10_000);
+  const kept = new KeptPages(11_000);
   const pages = Array.from({ length: 5 }, (_, at) => ({ at }));
   for (const page of pages) kept.add(holderOf(released), page, 3000);
   expect(released).toEqual([{ at: 0 }, { at: 1 }]);

@@ -5,6 +5,7 @@
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { closeSuite } from "../support/test-report.ts";
 import { composeNodeFactory } from "./compose-node.ts";
 import { REQUIRED_KINDS, SEEDS_FOR_ALL_KINDS } from "./kinds.ts";
 import { describeOptions, drawOptions, type SimulationOptions } from "./options.ts";
@@ -198,6 +199,5 @@ function printCounts(counts: Readonly<Record<string, number>>): void {
 
 function closing(reports: readonly SeedReport[]): number {
   const failed = reports.filter((result) => result.failure !== null).length;
-  console.log(`${reports.length - failed} passed, ${failed} failed`);
-  return failed === 0 ? 0 : 1;
+  return closeSuite(reports.length - failed, failed);
 }

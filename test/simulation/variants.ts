@@ -3,6 +3,8 @@
  * `bun test/simulation/variants.ts`, or with names for some of them. The last line says how many were
  * caught (passed) and how many were not (failed).
  */
+
+import { closeSuite } from "../support/test-report.ts";
 import { drawOptions } from "./options.ts";
 import { runSimulation } from "./simulation.ts";
 import { findVariant, VARIANTS, type Variant } from "./variants/variants.ts";
@@ -35,8 +37,7 @@ async function main(names: readonly string[]): Promise<number> {
         : `${variant.name}: caught by seed ${found.seed}: ${found.failure.message}`,
     );
   }
-  console.log(`${caught} passed, ${variants.length - caught} failed`);
-  return caught === variants.length ? 0 : 1;
+  return closeSuite(caught, variants.length - caught);
 }
 
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
