@@ -228,7 +228,7 @@ test(
     await using node = await copyOfGolden();
     await node.start();
     // From here on its tail state is in memory, whichever object is hit.
-    expect((await node.append("/late", "before")).status).toBe(200);
+    expect((await node.read("/late", "&seq=now")).status).toBe(200);
     const object = node.files("objects").sort()[0] ?? "";
     truncateSync(object, 0);
     await eventually("every stream is whole or damaged", async () => (await damagedStreams(node)).length <= 1);
