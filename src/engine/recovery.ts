@@ -47,9 +47,10 @@ export interface RecoveryProgress {
 export class Recovery {
   readonly #components: RecoveryComponents;
   readonly #victim: RegistrationName;
-  /** Segments replayed, so that a second try does not read them again. */
-  #replayed: CachedSegment[] | null = null;
-  #lastNumber = 0;
+  /** Segments in the log cache: a replay that broke off goes on behind them, for none may come there twice. */
+  readonly #replayed: CachedSegment[] = [];
+  /** Where the WAL ended when it was replayed to its end; null before. */
+  #lastNumber: number | null = null;
   #progress: RecoveryProgress;
 
   constructor(components: RecoveryComponents, victim: RegistrationName) {
@@ -64,7 +65,7 @@ export class Recovery {
    */
   async inspect(position: number): Promise<void> {
     const { wal, clock, random } = this.#components;
-    if (this.#replayed !== null) return;
+    if (this.#lastNumber !== null) return;
     await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
   }
 
@@ -76,9 +77,9 @@ export class Recovery {
     if (position === null)
       throw new PicoError("internal", `registration ${formatRegistration(registration)} is recovered before it is fenced`);
     const taken = await takeOverWal({ store: wal, clock, random, registration, position, takenBy: self });
-    if (this.#replayed === null) await this.#replay(taken);
-    else this.#assertSame(taken);
-    const segments = this.#replayed ?? [];
+    if (this.#lastNumber === null) await this.#replay(taken);
+    this.#assertSame(taken);
+    const segments = this.#replayed;
     const from = this.#entry().committedNumber;
     for (const cached of segments) cached.isUploaded = cached.number <= from;
     this.#tell({ step: "upload" });
@@ -114,12 +115,11 @@ export class Recovery {
   }
 
   async #replay(taken: TakenWal): Promise<void> {
-    const replayed: CachedSegment[] = [];
     for await (const segment of taken.segments()) {
-      replayed.push(this.#cache(segment));
+      if (segment.number <= (this.#replayed.at(-1)?.number ?? 0)) continue;
+      this.#replayed.push(this.#cache(segment));
       this.#tell({ segments: this.#progress.segments + 1, bytes: this.#progress.bytes + segment.bytes.length });
     }
-    this.#replayed = replayed;
     this.#lastNumber = taken.lastNumber;
   }
 

@@ -3,9 +3,12 @@ import type { TailState } from "../../src/engine/tail-state.ts";
 import { emptyTailState } from "../../src/engine/tail-state-format.ts";
 import { encodeWalEntry } from "../../src/engine/wal-entry.ts";
 import { encodeSegmentHeader, reserveSegmentHeader } from "../../src/engine/wal-segment.ts";
+import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ByteWriter } from "../../src/lib/bytes.ts";
-import { isPicoError, type PicoError } from "../../src/lib/errors.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { isPicoError, PicoError } from "../../src/lib/errors.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
+import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { codeOf } from "../support/code-of.ts";
 import { record, TestNode } from "../support/test-node.ts";
 
@@ -88,5 +91,63 @@ describe("a log that was trimmed further than what was committed", () => {
     const next = await node.successor().start(2);
     expect(await codeOf(() => next.bodies("/a", 0))).toBe("corrupt");
     expect(await next.bodies("/a", 5)).toEqual(["offset 5"]);
+  });
+});
+
+describe("a recovery that is tried again", () => {
+  /** Reads of this number fail from the second on: the takeover sees it, the replay does not. */
+  function breakingOffAt(number: number) {
+    const breakage = { isOn: true };
+    const wrap = (wal: WalStore): WalStore => {
+      let reads = 0;
+      const read = async (registration: RegistrationName, asked: number) => {
+        if (asked === number && ++reads > 1 && breakage.isOn) throw new PicoError("unavailable", "the store is away");
+        return wal.read(registration, asked);
+      };
+      return new Proxy(wal, {
+        get: (target, key) => {
+          if (key === "read") return read;
+          const value: unknown = Reflect.get(target, key);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+    };
+    return { breakage, wrap };
+  }
+
+  test("goes on where its replay broke off: every record is there once", async () => {
+    const node = await new TestNode().start(1);
+    await node.create("/a");
+    // More than a takeover keeps from its check to its replay.
+    const big = "x".repeat(24 * 1024 * 1024);
+    for (const body of ["0", "1", "2", "3"]) await node.append("/a", body + big);
+    node.kill();
+    const { breakage, wrap } = breakingOffAt(4);
+    const next = node.successor({ wal: wrap });
+    const self = { nodeId: 1, nodeEpoch: 2 };
+    next.metadata.register(self);
+    const recovery = next.recovery(SELF);
+    expect(await codeOf(() => recovery.run(self))).toBe("unavailable");
+    breakage.isOn = false;
+    await recovery.run(self);
+    const log = [...next.metadata.view.objects()].filter(({ state }) => state === "live");
+    expect(log.reduce((sum, { summary }) => sum + (summary?.recordCount ?? 0), 0)).toBe(4);
+  });
+
+  test("after an upload that failed half-way, commits each record once", async () => {
+    class Failing extends MemoryObjectStore {
+      creates = 0;
+      override async create(key: string, bytes: Uint8Array) {
+        if (key.includes("/data/") && ++this.creates <= 2) throw new PicoError("storage_full", "no space");
+        return super.create(key, bytes);
+      }
+    }
+    const node = await new TestNode({ store: new Failing(systemClock) }).start(1);
+    await node.create("/a");
+    for (const body of ["0", "1", "2"]) await node.append("/a", body);
+    const next = await node.restart();
+    expect(await next.bodies("/a")).toEqual(["0", "1", "2"]);
+    const live = [...next.metadata.view.objects()].filter(({ state }) => state === "live");
+    expect(live.reduce((sum, { summary }) => sum + (summary?.recordCount ?? 0), 0)).toBe(3);
   });
 });
