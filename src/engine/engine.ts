@@ -90,6 +90,8 @@ export class Engine {
   #committedNumber = 0;
   #backlogBytes = 0;
   #oldestPendingMs: number | null = null;
+  /** Entry bytes that start an upload: well before the backlog is full, whatever is set. */
+  readonly #uploadAtBytes: number;
   #failure: PicoError | null = null;
   #uploadLoop: Promise<void> | null = null;
   #isUploadWanted = false;
@@ -101,7 +103,9 @@ export class Engine {
 
   constructor(components: EngineComponents) {
     this.#components = components;
-    this.cache = new LogCache(components.settings.logCacheBytes);
+    const { logCacheBytes, uploadBytes, backlogBytesMax } = components.settings;
+    this.#uploadAtBytes = Math.min(uploadBytes, backlogBytesMax / 2);
+    this.cache = new LogCache(logCacheBytes);
     this.#reader = new StreamReader(this.cache, components.metadata, components.readers);
   }
 
@@ -122,6 +126,11 @@ export class Engine {
   /** The WAL is being retried: appends are refused meanwhile. */
   get isStalled(): boolean {
     return this.#writer?.isStalled ?? true;
+  }
+
+  /** Why nothing more becomes durable; null while the engine lives. */
+  get failure(): PicoError | null {
+    return this.#failure;
   }
 
   /** Begins to take appends under `registration`, whose WAL is empty. */
@@ -209,7 +218,7 @@ export class Engine {
     tail.apply(head);
     this.#backlogBytes += end - start;
     this.#oldestPendingMs ??= this.#components.clock.monotonicMs();
-    if (this.#backlogBytes >= this.#components.settings.uploadBytes) this.#wantUpload();
+    if (this.#backlogBytes >= this.#uploadAtBytes) this.#wantUpload();
   }
 
   /** The page of a stream; at once where the log cache holds it. */
@@ -311,7 +320,7 @@ export class Engine {
   #fail(error: PicoError): void {
     if (this.#failure !== null) return;
     this.#failure = error;
-    const lost = new PicoError("durability", `the append could not be made durable: ${error.message}`, {}, error);
+    const lost = notDurable(error);
     for (const cached of this.#undurable.values()) {
       for (const entry of cached.entries) this.#complete(entry, lost);
     }
@@ -438,6 +447,11 @@ function storedForm(records: readonly NewRecord[]): readonly NewRecord[] | Uint8
 
 function stalled(): PicoError {
   return new PicoError("durability", "the write-ahead log does not take writes: whether the append will be durable is open");
+}
+
+/** What those are told who wait for durability that `failure` has made impossible. */
+export function notDurable(failure: PicoError): PicoError {
+  return new PicoError("durability", `the append could not be made durable: ${failure.message}`, {}, failure);
 }
 
 function refused(reason: string): PicoError {

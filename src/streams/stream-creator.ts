@@ -180,9 +180,14 @@ export class StreamCreator {
     return new Promise((resolve, reject) => {
       const log = this.#engine.openLog(streamId, plan.tail);
       const timestampMs = Math.max(this.#clock.nowMs(), plan.tail.lastTimestampMs);
-      this.#engine.append(log, tail, { records, timestampMs, producer: null, streamSeq: null, closes: isClosed }, (error) =>
-        error === null ? resolve() : reject(error),
-      );
+      try {
+        this.#engine.append(log, tail, { records, timestampMs, producer: null, streamSeq: null, closes: isClosed }, (error) =>
+          error === null ? resolve() : reject(error),
+        );
+      } finally {
+        // Goes now where the append was refused, else with its entry, unless a session takes it over.
+        this.#engine.releaseLog(log);
+      }
     });
   }
 }

@@ -7,7 +7,7 @@
  * - The durable tail never passes the assigned one, and readers never pass the durable one.
  * - An answer that depends on something assigned but not yet durable waits until it is.
  */
-import type { Engine } from "../engine/engine.ts";
+import { type Engine, notDurable } from "../engine/engine.ts";
 import type { StreamLog } from "../engine/log-cache.ts";
 import type { PageBuilder } from "../engine/page-builder.ts";
 import type { TailFold } from "../engine/tail-fold.ts";
@@ -138,8 +138,13 @@ export class StreamSession implements AppendState {
   append(request: AppendRequest): Promise<AppendResult> {
     const decision = decideAppend(this, request);
     switch (decision.kind) {
-      case "write":
-        return this.#write(request);
+      case "write": {
+        const timestampMs = Math.max(this.clock.nowMs(), this.tail.lastTimestampMs);
+        if (this.#hasProducerRoom(request.producer, timestampMs)) return this.#write(request, timestampMs);
+        return this.whenSettled().then(() => {
+          throw tooManyProducers();
+        });
+      }
       case "duplicate":
         return this.whenSettled().then(() => this.#unwritten("duplicate", decision.lastSeq));
       case "closed_before":
@@ -162,12 +167,10 @@ export class StreamSession implements AppendState {
     };
   }
 
-  #write(request: AppendRequest): Promise<AppendResult> {
+  #write(request: AppendRequest, timestampMs: number): Promise<AppendResult> {
     const { tail } = this;
-    const timestampMs = Math.max(this.clock.nowMs(), tail.lastTimestampMs);
     const { producer, records, close } = request;
     return new Promise((resolve, reject) => {
-      if (producer !== null) this.#checkProducerRoom(producer, timestampMs);
       const startOffset = tail.nextOffset;
       const nextOffset = startOffset + records.length;
       const hasRecords = records.length > 0;
@@ -192,13 +195,8 @@ export class StreamSession implements AppendState {
   }
 
   /** A producer beyond the limit takes the place of one that was idle for long, else it is refused. */
-  #checkProducerRoom(producer: ProducerStamp, nowMs: number): void {
-    if (this.tail.hasProducerRoom(producer.producerId, nowMs)) return;
-    throw new PicoError(
-      "capacity_exceeded",
-      `the stream remembers ${PRODUCERS_MAX} producers and none was idle for 7 days: use fewer producer ids on it`,
-      { limit: PRODUCERS_MAX },
-    );
+  #hasProducerRoom(producer: ProducerStamp | null, nowMs: number): boolean {
+    return producer === null || this.tail.hasProducerRoom(producer.producerId, nowMs);
   }
 
   #wake(): void {
@@ -219,6 +217,8 @@ export class StreamSession implements AppendState {
   /** Resolves when everything assigned so far is durable; rejects if it never will be. */
   whenSettled(): Promise<void> {
     if (this.isSettled) return Promise.resolve();
+    const { failure } = this.engine;
+    if (failure !== null) return Promise.reject(notDurable(failure));
     const { changeNumber } = this.tail;
     return new Promise((resolve, reject) => {
       this.#durabilityWaits = [...this.#durabilityWaits, { changeNumber, resolve, reject }];
@@ -286,4 +286,12 @@ export class StreamSession implements AppendState {
     const isUpToDate = built.next >= info.nextOffset && built.next >= durableTail;
     return { info, from, next: built.next, slices: built.slices, isUpToDate, isEnd: isUpToDate && info.isClosed };
   }
+}
+
+function tooManyProducers(): PicoError {
+  return new PicoError(
+    "capacity_exceeded",
+    `the stream remembers ${PRODUCERS_MAX} producers and none was idle for 7 days: use fewer producer ids on it`,
+    { limit: PRODUCERS_MAX },
+  );
 }
