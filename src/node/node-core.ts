@@ -71,6 +71,8 @@ export class NodeCore {
   readonly #stopping = new AbortController();
   readonly #fail: (error: unknown) => void;
   #phase: NodePhase = "starting";
+  /** What ended the node by itself: a start that it cut short is refused with this. */
+  #cause: unknown = null;
   #recovery: RecoveryProgress | null = null;
 
   /** Loads the metadata. Rejects with `corrupt` or `incompatible` where it cannot be trusted, and as the database does. */
@@ -96,7 +98,10 @@ export class NodeCore {
     this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
     this.router = new ViewRouter(metadata.view, settings.nodeId, isOwn, (name) => this.streams.isInUse(name));
     // From the first sign that the node is over nothing is acknowledged any more.
-    void failed.then(() => this.abandon());
+    void failed.then((error) => {
+      this.#cause = error;
+      this.abandon();
+    });
   }
 
   get phase(): NodePhase {
@@ -118,12 +123,14 @@ export class NodeCore {
       try {
         return await this.#startOnce(addresses);
       } catch (error) {
-        if (!isPassing(error) || this.#stopping.signal.aborted) throw error;
+        if (!isPassing(error) || this.#stopping.signal.aborted) throw this.#cause ?? error;
         if (attempt === 1) log.warn("the node cannot start yet and tries again; reads may be served meanwhile", { error });
       }
       if (wal.kind === "local") await this.#serveReads();
       await sleep(clock, backOffMs(random, attempt, START_RETRY_MS_MIN, START_RETRY_MS_MAX), this.#stopping.signal);
-      if (this.#stopping.signal.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+      if (this.#stopping.signal.aborted) {
+        throw this.#cause ?? new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+      }
     }
   }
 
@@ -133,10 +140,12 @@ export class NodeCore {
     this.#phase = "recovering";
     for (const victim of this.#unended()) {
       if (sameRegistration(victim, self)) continue;
-      const recovery = this.#recoveryOf(victim);
-      await recovery.run(self);
+      await this.#recoveryOf(victim).run(self);
+      // It holds all that it replayed.
+      this.#recoveries.delete(formatRegistration(victim));
     }
     await this.engine.start(self);
+    this.#assertNotStopping();
     this.#own.add(formatRegistration(self));
     this.metadata.start({
       recovering: () => null,
@@ -145,6 +154,13 @@ export class NodeCore {
     this.streams.start();
     this.#phase = "serving";
     await this.#removeEndedWals();
+  }
+
+  /** A stop or an end may come while the start waits for a store: no loop may begin behind it. */
+  #assertNotStopping(): void {
+    if (!this.#stopping.signal.aborted) return;
+    this.engine.abandon();
+    throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
   }
 
   /** What a crash between a registration's end and the removal of its segments left. */
@@ -256,7 +272,8 @@ export class NodeCore {
     const moved = [...this.streams.movedDeadlines()];
     for (let at = 0; at < moved.length; at += DEADLINES_PER_COMMAND_MAX) {
       const deadlines = moved.slice(at, at + DEADLINES_PER_COMMAND_MAX);
-      await this.metadata.propose({ type: "store_deadlines", deadlines }).outcome;
+      const outcome = await this.metadata.propose({ type: "store_deadlines", deadlines }).outcome;
+      if (!outcome.applied) throw new PicoError("internal", `deadlines of streams were not stored (${outcome.code})`);
     }
   }
 

@@ -163,9 +163,14 @@ class Node implements RunningNode {
     await sleep(systemClock, shutdownDrainSeconds * 1000);
     const timeUp = new AbortController();
     const late = sleep(systemClock, stopTimeoutSeconds * 1000, timeUp.signal).then(() => "late" as const);
-    const end = await Promise.race([this.#stopGracefully(stopTimeoutSeconds * 1000), late]);
-    timeUp.abort();
-    await this.cut();
+    let end: "late" | "stopped";
+    try {
+      end = await Promise.race([this.#stopGracefully(stopTimeoutSeconds * 1000).then(() => "stopped" as const), late]);
+    } finally {
+      timeUp.abort();
+      // Also behind a stop that failed: nothing may go on, and the locks are let go of.
+      await this.cut();
+    }
     if (end === "late") {
       throw new PicoError(
         "unavailable",
