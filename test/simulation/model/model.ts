@@ -137,8 +137,10 @@ export class Model {
     if (fork === null) throw this.world.failed(`create of ${stream.label}: asked for a fork, and it is none`);
     const isCounted = stream.facts.settings.contentType.includes("json");
     const expected = asked.offset === null ? null : asked.offset + (isCounted ? asked.subOffset : 0);
+    // As many bytes as the record there has are the whole record, which is shared.
+    const isWhole = !isCounted && asked.subOffset > 0 && expected !== null && fork.offset === expected + 1;
     this.world.check(
-      expected === null || fork.offset === expected,
+      expected === null || fork.offset === expected || isWhole,
       () => `create of ${stream.label}: forked at ${fork.offset}, asked for ${expected}`,
     );
     this.world.check(fork.sourceName === asked.sourceName, () => `create of ${stream.label}: forked from ${fork.sourceName}`);
