@@ -114,6 +114,11 @@ export class Engine {
     return this.#committedNumber;
   }
 
+  /** Appends can be taken, as far as the WAL does. */
+  get isStarted(): boolean {
+    return this.#writer !== null;
+  }
+
   get durableNumber(): number {
     return this.#writer?.durableNumber ?? 0;
   }

@@ -47,7 +47,7 @@ export class SessionTable {
     private readonly clock: Clock,
     private readonly metadata: Metadata,
     private readonly engine: Engine,
-    private readonly isOwn: (registration: RegistrationName) => boolean,
+    private readonly isOwn: (registration: RegistrationName, streamId: number) => boolean,
     private readonly events: SessionTableEvents,
   ) {}
 
@@ -147,7 +147,7 @@ export class SessionTable {
   async #acquireOrLoad(entry: StreamEntry): Promise<void> {
     const ownership = this.metadata.view.ownerOf(entry);
     if (ownership === null) return this.#acquire(entry);
-    if (this.isOwn(ownership.owner.name)) return this.#load(entry);
+    if (this.isOwn(ownership.owner.name, entry.streamId)) return this.#load(entry);
     const where = ownership.recovering ? "is in recovery" : `is owned by node ${ownership.owner.name.nodeId}`;
     throw unavailable(`stream ${entry.name} ${where}`);
   }
@@ -166,7 +166,7 @@ export class SessionTable {
     const current = this.metadata.view.streamById(entry.streamId);
     if (current === null || current.isDeleted) return;
     const ownership = this.metadata.view.ownerOf(current);
-    if (ownership !== null && this.isOwn(ownership.owner.name)) this.#adopt(current, stored);
+    if (ownership !== null && this.isOwn(ownership.owner.name, entry.streamId)) this.#adopt(current, stored);
   }
 
   #adopt(entry: StreamEntry, tailState: TailState): void {

@@ -45,17 +45,18 @@ export interface StreamsComponents {
   readonly engine: Engine;
   readonly ids: StreamIds;
   /** Whether streams of this registration are served here: this node's own, or one that it recovers under a lock. */
-  readonly isOwn: (registration: RegistrationName) => boolean;
+  readonly isOwn: (registration: RegistrationName, streamId: number) => boolean;
 }
 
 export class Streams implements StreamService {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #metadata: Metadata;
+  readonly #engine: Engine;
   readonly #table: SessionTable;
   readonly #expiry: StreamExpiry;
   readonly #creator: StreamCreator;
-  readonly #isOwn: (registration: RegistrationName) => boolean;
+  readonly #isOwn: (registration: RegistrationName, streamId: number) => boolean;
   #waiterCount = 0;
   #sweepTimer: Timer | null = null;
   #endApplied: (() => void) | null = null;
@@ -67,6 +68,7 @@ export class Streams implements StreamService {
     this.#clock = clock;
     this.#log = log;
     this.#metadata = metadata;
+    this.#engine = engine;
     this.#isOwn = isOwn;
     this.#table = new SessionTable(clock, metadata, engine, isOwn, {
       opened: (session) => this.#opened(session),
@@ -143,6 +145,8 @@ export class Streams implements StreamService {
   }
 
   append(request: AppendRequest): Promise<AppendResult> {
+    // Duplicates too: while this node cannot write, what it knows may not be durable yet.
+    if (!this.#engine.isStarted) throw unavailable("this node cannot take appends yet");
     return this.#use(request.name, (session) => {
       this.#touch(session);
       return session.append(request);
@@ -252,7 +256,7 @@ export class Streams implements StreamService {
 
   #isOurs(entry: StreamEntry): boolean {
     const ownership = this.#metadata.view.ownerOf(entry);
-    return ownership !== null && this.#isOwn(ownership.owner.name);
+    return ownership !== null && this.#isOwn(ownership.owner.name, entry.streamId);
   }
 
   /** An append or a read renews a sliding deadline. */

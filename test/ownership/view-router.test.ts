@@ -1,39 +1,49 @@
 import { expect, test } from "bun:test";
-import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
+import type { Command } from "../../src/metadata/command.ts";
 import { ViewRouter } from "../../src/ownership/view-router.ts";
-import { nodeName, registerCommand, StateFixture } from "../metadata/state-fixture.ts";
+import { DirectMetadata } from "../support/direct-metadata.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 
-/** A router of node 1 before a state in which node 1 (its last life) and node 2 own a stream each. */
-function setUp({ own = [], inUse = [] }: { own?: readonly RegistrationName[]; inUse?: readonly string[] } = {}) {
-  const fixture = new StateFixture();
-  const past = fixture.register(nodeName(1));
-  const other = fixture.register(nodeName(2));
-  fixture.create(past.node, past.firstStreamId, "/past");
-  fixture.create(other.node, other.firstStreamId, "/other");
-  const ownKeys = new Set(own.map(formatRegistration));
-  const isOwn = (name: RegistrationName) => ownKeys.has(formatRegistration(name));
-  return { fixture, router: new ViewRouter(fixture.state, 1, isOwn, (name) => inUse.includes(name)) };
+const OWNER = { nodeId: 1, nodeEpoch: 1 };
+
+async function setUp() {
+  const metadata = new DirectMetadata(new ManualClock());
+  const streamId = metadata.register(OWNER);
+  const settings = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null };
+  const propose = (command: Command) => metadata.propose(command).outcome;
+  await propose({ type: "create_stream", streamId, name: "/a", settings, isClosed: false, fork: null });
+  const routerOf = (nodeId: number, isOwn: boolean, isInUse = false) =>
+    new ViewRouter(
+      metadata.view,
+      nodeId,
+      () => isOwn,
+      () => isInUse,
+    );
+  return { metadata, propose, routerOf };
 }
 
-test("a stream of another live node is redirected to its listener of the same protocol", () => {
-  const { router } = setUp();
-  expect(router.route("/other", "pico")).toEqual({ kind: "redirect", address: "http://127.0.0.1:1" });
-  expect(router.route("/other", "durableStreams")).toEqual({ kind: "here" });
+test("a stream of ours, one that nobody owns, and an unknown name are served here", async () => {
+  const { metadata, propose, routerOf } = await setUp();
+  expect(routerOf(1, true).route("/a", "pico").kind).toBe("here");
+  expect(routerOf(2, false).route("/unknown", "pico").kind).toBe("here");
+  const streamId = metadata.view.streamByName("/a")?.streamId ?? 0;
+  expect(await propose({ type: "release_stream", streamId, walNumber: 0, deadlineMs: null })).toMatchObject({ applied: true });
+  expect(routerOf(2, false).route("/a", "pico").kind).toBe("here");
 });
 
-test("a stream that an earlier life of this node owns is unavailable, not redirected to the address that both share", () => {
-  const { router } = setUp();
-  expect(router.route("/past", "pico").kind).toBe("unavailable");
+test("a stream of a node that is fenced and not recovered cannot be served by anybody", async () => {
+  const { metadata, routerOf } = await setUp();
+  metadata.register({ nodeId: 1, nodeEpoch: 2 });
+  for (const nodeId of [1, 2]) expect(routerOf(nodeId, false).route("/a", "pico").kind).toBe("unavailable");
 });
 
-test("the same once this life has replaced the earlier one, and is not served yet", () => {
-  const { fixture, router } = setUp();
-  fixture.run(nodeName(1, 2), registerCommand(nodeName(1, 2), 1));
-  expect(router.route("/past", "pico").kind).toBe("unavailable");
+test("a stream of another life of this node is not redirected, for that would lead back here", async () => {
+  const { routerOf } = await setUp();
+  expect(routerOf(1, false).route("/a", "pico").kind).toBe("unavailable");
 });
 
-test("a stream is served here when its owner is served here, when it is in use, and when nobody knows it", () => {
-  expect(setUp({ own: [nodeName(1)] }).router.route("/past", "pico").kind).toBe("here");
-  expect(setUp({ inUse: ["/other"] }).router.route("/other", "pico").kind).toBe("here");
-  expect(setUp().router.route("/new", "pico").kind).toBe("here");
+test("a stream in use here is served here, whatever the view says", async () => {
+  const { metadata, routerOf } = await setUp();
+  metadata.register({ nodeId: 1, nodeEpoch: 2 });
+  expect(routerOf(1, false, true).route("/a", "pico").kind).toBe("here");
 });

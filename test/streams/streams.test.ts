@@ -126,6 +126,16 @@ describe("streams over the engine", () => {
     });
   });
 
+  test("a reader whose stream was deleted between its read and its wait is told so, also while forks keep the stream", async () => {
+    const node = await new TestNode().start(1);
+    for (const name of ["/kept", "/gone"]) {
+      const { info } = await node.create(name);
+      if (name === "/kept") await node.create("/fork", { contentType: null, fork: { sourceName: name, offset: 0, subOffset: 0 } });
+      await node.streams.delete(name);
+      expect(await node.streams.wait(info.streamId, 0, 60_000, null)).toBe("deleted");
+    }
+  });
+
   test("a deleted name starts at 0 again with none of its former records", async () => {
     let node = await new TestNode().start(1);
     for (let life = 0; life < 5; life++) {

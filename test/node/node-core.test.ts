@@ -1,0 +1,110 @@
+import { describe, expect, test } from "bun:test";
+import { ObjectWal } from "../../src/engine/wal-store-object.ts";
+import { PicoError } from "../../src/lib/errors.ts";
+import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
+import { NodeCore } from "../../src/node/node-core.ts";
+import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
+import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
+import { codeOf } from "../support/code-of.ts";
+import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
+import { SeededRandom } from "../support/seeded-random.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { record } from "../support/test-node.ts";
+
+const NO_ADDRESSES = { pico: null, durableStreams: null, admin: null };
+const SETTINGS = {
+  clusterId: "c",
+  nodeId: 1,
+  nodeEpoch: null,
+  slots: 1,
+  failoverTimeoutMs: 5000,
+  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
+  segmentBytes: SEGMENT_BYTES_DEFAULT,
+  lingerMs: 0,
+  uploadBytes: 100 * MIB,
+  uploadSegments: 0,
+  uploadIntervalMs: 0,
+  logCacheBytes: 0,
+  blockCacheBytes: MIB,
+};
+
+/** The WAL of one host, whose `begin` a test can hold. */
+class HeldWal extends ObjectWal {
+  held: Promise<void> = Promise.resolve();
+  override async begin(): Promise<void> {
+    await this.held;
+  }
+}
+
+function makeHost() {
+  const clock = new ManualClock();
+  const store = new MemoryObjectStore(clock);
+  const database = new MemoryDatabase(clock);
+  const open = () => {
+    const sql = new MemorySqlStore(database);
+    const wal = new HeldWal(store, "c");
+    const components = { clock, random: new SeededRandom(clock.monotonicMs() + 1), log: silentLog, sql, store, wal, settings: SETTINGS };
+    return NodeCore.open(components).then((core) => ({ core, sql, wal }));
+  };
+  return { clock, open };
+}
+
+const create = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, fork: null };
+
+async function bodiesAt(core: NodeCore, name: string): Promise<number> {
+  const page = await settled(core.streams.read({ name, from: "start", recordsMax: 0, bytesMax: 1000 }));
+  return page.next;
+}
+
+describe("a node without sockets", () => {
+  test("serves after a start, and what it took is there after a crash and after a stop", async () => {
+    const { clock, open } = makeHost();
+    const first = await settled(open());
+    await settled(first.core.start(NO_ADDRESSES));
+    expect(first.core.phase).toBe("serving");
+    await settled(first.core.streams.create({ ...create, name: "/a", records: [record("x")] }));
+    first.core.abandon();
+    await clock.advance(1000);
+    const second = await settled(open());
+    await settled(second.core.start(NO_ADDRESSES));
+    expect(await bodiesAt(second.core, "/a")).toBe(1);
+    await settled(second.core.stop());
+    expect(second.core.phase).toBe("stopped");
+    expect([...second.core.metadata.view.registrations()].map(({ state }) => state)).toEqual(["ended", "ended"]);
+    await clock.advance(1000);
+    const third = await settled(open());
+    await settled(third.core.start(NO_ADDRESSES));
+    expect(await bodiesAt(third.core, "/a")).toBe(1);
+    third.core.abandon();
+  });
+
+  test("stopped while it starts, it begins nothing: no heartbeat and no timer is left", async () => {
+    const { clock, open } = makeHost();
+    const { core, sql, wal } = await settled(open());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    wal.held = promise;
+    const starting = codeOf(() => core.start(NO_ADDRESSES));
+    for (let turns = 0; turns < 50; turns++) await quiet();
+    await settled(core.stop());
+    resolve();
+    expect(await settled(starting)).toBe("unavailable");
+    expect(core.phase).toBe("stopped");
+    const calls = sql.calls.length;
+    await clock.advance(60_000);
+    expect(sql.calls.length).toBe(calls);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  test("a start that the node's own failure cuts short is refused with that failure", async () => {
+    const { open } = makeHost();
+    const { core, wal } = await settled(open());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    wal.held = promise;
+    const starting = codeOf(() => core.start(NO_ADDRESSES));
+    for (let turns = 0; turns < 50; turns++) await quiet();
+    core.fail(new PicoError("corrupt", "the log was replaced"));
+    for (let turns = 0; turns < 50; turns++) await quiet();
+    resolve();
+    expect(await settled(starting)).toBe("corrupt");
+  });
+});
