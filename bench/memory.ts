@@ -11,8 +11,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { sendAll } from "./lib/bulk.ts";
 import { describeMachine } from "./lib/machine.ts";
-import { sendAll } from "./lib/pipeline.ts";
 import { renderTable } from "./lib/report.ts";
 import { makeFolder, removeFolder, ServerProcess } from "./lib/server-process.ts";
 import { ourServer } from "./lib/subjects.ts";

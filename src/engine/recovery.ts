@@ -51,8 +51,6 @@ export class Recovery {
   readonly #replayed: CachedSegment[] = [];
   /** Where the WAL ended when it was replayed to its end; null before. */
   #lastNumber: number | null = null;
-  /** Highest number that some segment knew to be durable. */
-  #provenNumber = 0;
   #progress: RecoveryProgress;
 
   constructor(components: RecoveryComponents, victim: RegistrationName) {
@@ -63,19 +61,12 @@ export class Recovery {
 
   /**
    * Replays without writing anything: for a start that cannot write yet. Valid only while the WAL is
-   * certainly not written by others (its directory's lock is held). Returns the streams that have entries of
-   * which no segment says that they are durable: after a failed sync they may be in the page cache only, so
-   * they are not to be shown yet (FAULTS W2).
+   * certainly not written by others (its directory's lock is held).
    */
-  async inspect(position: number): Promise<ReadonlySet<number>> {
+  async inspect(position: number): Promise<void> {
     const { wal, clock, random } = this.#components;
     if (this.#lastNumber === null)
       await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
-    const doubtful = new Set<number>();
-    for (const cached of this.#replayed) {
-      if (cached.number > this.#provenNumber) for (const { log } of cached.entries) doubtful.add(log.streamId);
-    }
-    return doubtful;
   }
 
   /** Ends the WAL, uploads what is not uploaded, ends the registration in favour of `self`. */
@@ -125,7 +116,6 @@ export class Recovery {
 
   async #replay(taken: TakenWal): Promise<void> {
     for await (const segment of taken.segments()) {
-      this.#provenNumber = Math.max(this.#provenNumber, segment.segment.durableNumber);
       if (segment.number <= (this.#replayed.at(-1)?.number ?? 0)) continue;
       this.#replayed.push(this.#cache(segment));
       this.#tell({ segments: this.#progress.segments + 1, bytes: this.#progress.bytes + segment.bytes.length });

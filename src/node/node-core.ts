@@ -67,8 +67,6 @@ export class NodeCore {
   readonly #ids: StreamIds;
   /** Registrations whose streams are served here, by `formatRegistration`. */
   readonly #own = new Set<string>();
-  /** Streams whose replayed entries are not known to be durable: not served before the recovery is complete. */
-  readonly #doubtful = new Set<number>();
   readonly #recoveries = new Map<string, Recovery>();
   readonly #stopping = new AbortController();
   readonly #fail: (error: unknown) => void;
@@ -97,8 +95,7 @@ export class NodeCore {
     this.engine = new Engine({ clock, random, log, metadata, wal, readers, uploader: this.#uploader, settings, onFatal: fail });
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));
-    const isServed = (name: RegistrationName, streamId: number) => isOwn(name) && !this.#doubtful.has(streamId);
-    this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn: isServed });
+    this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
     this.router = new ViewRouter(metadata.view, settings.nodeId, isOwn, (name) => this.streams.isInUse(name));
     // From the first sign that the node is over nothing is acknowledged any more.
     void failed.then((error) => {
@@ -150,7 +147,6 @@ export class NodeCore {
     await this.engine.start(self);
     this.#assertNotStopping();
     this.#own.add(formatRegistration(self));
-    this.#doubtful.clear();
     this.metadata.start({
       recovering: () => null,
       load: () => JSON.stringify({ streams: this.streams.sessionCount, backlogBytes: this.engine.backlogBytes, slots: settings.slots }),
@@ -234,8 +230,7 @@ export class NodeCore {
       for (const victim of this.#unended()) {
         if (sameRegistration(victim, this.metadata.registration)) continue;
         const entry = this.metadata.view.registration(victim);
-        const doubtful = await this.#recoveryOf(victim).inspect(entry?.fencedNumber ?? entry?.committedNumber ?? 0);
-        for (const streamId of doubtful) this.#doubtful.add(streamId);
+        await this.#recoveryOf(victim).inspect(entry?.fencedNumber ?? entry?.committedNumber ?? 0);
         this.#own.add(formatRegistration(victim));
       }
       this.#phase = "degraded";
