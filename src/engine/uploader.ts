@@ -15,7 +15,7 @@ import { backOffMs } from "../lib/back-off.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
-import { PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN, UPLOAD_SLICE_BYTES } from "../lib/limits.ts";
+import { PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Random, randomHex } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
@@ -24,10 +24,11 @@ import { objectKey, type StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
 import { type DataObjectDraft, DataObjectWriter } from "./data-object-writer.ts";
-import { foldEntries } from "./entry-fold.ts";
+import { foldEntriesInSlices } from "./entry-fold.ts";
 import type { CachedSegment, LogEntry } from "./log-cache.ts";
 import { RecordBatchView } from "./record-batch-view.ts";
 import type { TailState } from "./tail-state.ts";
+import { WorkSlices } from "./work-slices.ts";
 
 /** The interval (from, to] of a WAL, with its segments that hold entries. */
 export interface UploadSource {
@@ -94,6 +95,7 @@ export class Uploader {
   }
 
   async #settleCreates(source: UploadSource): Promise<void> {
+    if (this.#undecided.size === 0) return;
     for (const streamId of new Set(entriesOf(source).map((entry) => entry.log.streamId))) await this.#undecided.get(streamId);
   }
 
@@ -104,19 +106,14 @@ export class Uploader {
     const writer = new DataObjectWriter({ clusterId, level: 0, bytesExpected });
     const objects: ObjectSummary[] = [];
     const closedStreams: number[] = [];
-    let bytesSinceBreak = 0;
+    // Appends and reads go on between slices.
+    const slices = new WorkSlices(clock);
     for (const streamId of [...byStream.keys()].sort((left, right) => left - right)) {
       const entries = byStream.get(streamId) ?? [];
       const stream = metadata.view.streamById(streamId);
       if (stream === null) continue;
-      if (this.#write(writer, stream, entries, source.wal).isClosed) closedStreams.push(streamId);
+      if ((await this.#write(writer, stream, entries, source.wal, slices)).isClosed) closedStreams.push(streamId);
       for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
-      bytesSinceBreak += entries.reduce((sum, entry) => sum + entry.end - entry.start, 0);
-      if (bytesSinceBreak >= UPLOAD_SLICE_BYTES) {
-        // Appends and reads go on between slices.
-        await new Promise<void>((resolve) => clock.soon(resolve));
-        bytesSinceBreak = 0;
-      }
     }
     writer.finish();
     for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
@@ -124,16 +121,24 @@ export class Uploader {
   }
 
   /** Adds one stream's records and tail state to the objects; returns that state. */
-  #write(writer: DataObjectWriter, stream: StreamEntry, entries: readonly LogEntry[], wal: RegistrationName): TailState {
+  async #write(
+    writer: DataObjectWriter,
+    stream: StreamEntry,
+    entries: readonly LogEntry[],
+    wal: RegistrationName,
+    slices: WorkSlices,
+  ): Promise<TailState> {
     const last = entries.at(-1);
     assert(last !== undefined, "a stream of an interval has entries in it");
     // From all that is cached: a replay may begin before the interval, and the base lie there.
-    const tail = foldEntries(last.log.upTo(last), wal).state();
+    const tail = (await foldEntriesInSlices(last.log.upTo(last), wal, slices)).state();
     // Forks may need what the stream itself has trimmed.
     const fromOffset = stream.forkCount > 0 ? 0 : stream.startOffset;
     writer.startStream(stream.streamId, tail, fromOffset);
     for (const entry of entries) {
       if (entry.batchStart >= 0) writer.add(new RecordBatchView(entry.segment.bytes, entry.batchStart));
+      const pause = slices.step(entry.end - entry.start);
+      if (pause !== null) await pause;
     }
     writer.finishStream();
     return tail;

@@ -22,7 +22,7 @@ import { ByteReader, type ByteWriter } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
 import type { NewRecord } from "./record.ts";
 import { encodeRecordBatch, encodeSingleBody } from "./record-batch.ts";
-import { RecordBatchView } from "./record-batch-view.ts";
+import { RecordBatchView, readU32 } from "./record-batch-view.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
 import { decodeProducerStamp, decodeTailState, encodeProducerStamp, encodeTailState } from "./tail-state-format.ts";
 
@@ -33,8 +33,9 @@ const FLAG_CLOSES = 8;
 const FLAG_RECORDS = 16;
 const FLAGS_ALL = FLAG_BASE | FLAG_PRODUCER | FLAG_STREAM_SEQ | FLAG_CLOSES | FLAG_RECORDS;
 
+const LENGTH_BYTES = 4;
 /** Length and flags. */
-const ENTRY_PREFIX_BYTES = 5;
+const ENTRY_PREFIX_BYTES = LENGTH_BYTES + 1;
 
 /** What an entry says beside its records. */
 export interface WalEntryHead {
@@ -108,15 +109,20 @@ export function* decodeWalEntries(body: Uint8Array, what: string): Generator<Wal
   }
 }
 
+/** Whether the entry that begins at `start` carries a tail state; nothing else of it is looked at. */
+export function hasBase(body: Uint8Array, start: number): boolean {
+  return ((body[start + LENGTH_BYTES] ?? 0) & FLAG_BASE) !== 0;
+}
+
 /** The entry that begins at `start` in `body`. */
 export function decodeWalEntry(body: Uint8Array, start: number, what: string): WalEntry {
-  const prefix = new ByteReader(body, start, body.length, what);
-  const byteLength = prefix.u32();
+  if (body.length - start < ENTRY_PREFIX_BYTES) throw corrupt(what, start, "it is cut short");
+  const byteLength = readU32(body, start);
   if (byteLength < ENTRY_PREFIX_BYTES || byteLength > body.length - start) {
     throw corrupt(what, start, `its length is ${byteLength}`);
   }
   const end = start + byteLength;
-  const reader = new ByteReader(body, prefix.at, end, what);
+  const reader = new ByteReader(body, start + LENGTH_BYTES, end, what);
   const flags = reader.u8();
   if ((flags & ~FLAGS_ALL) !== 0) throw corrupt(what, start, `its flags are ${flags}`);
   const streamId = reader.varint();

@@ -2,6 +2,7 @@
  * Reading and writing of binary layouts: big-endian, no padding. The writer grows; the reader never
  * reads past its end, and throws `corrupt` instead.
  */
+import { assert } from "./assert.ts";
 import { PicoError } from "./errors.ts";
 
 export const utf8Encoder = new TextEncoder();
@@ -146,7 +147,8 @@ export class ByteWriter {
 }
 
 export class ByteReader {
-  readonly #view: DataView;
+  /** Made when first needed: many readers see single bytes and varints only. */
+  #view: DataView | null = null;
 
   constructor(
     readonly buffer: Uint8Array,
@@ -154,9 +156,7 @@ export class ByteReader {
     readonly end = buffer.length,
     /** Names the bytes in errors. */
     readonly what = "bytes",
-  ) {
-    this.#view = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-  }
+  ) {}
 
   get remaining(): number {
     return this.end - this.at;
@@ -171,25 +171,33 @@ export class ByteReader {
     return at;
   }
 
+  /** The bytes as numbers of several bytes. */
+  #numbers(): DataView {
+    this.#view ??= new DataView(this.buffer.buffer, this.buffer.byteOffset, this.buffer.byteLength);
+    return this.#view;
+  }
+
   u8(): number {
-    return this.#view.getUint8(this.#take(1));
+    const byte = this.buffer[this.#take(1)];
+    assert(byte !== undefined, "a reader ends within its bytes");
+    return byte;
   }
 
   u16(): number {
-    return this.#view.getUint16(this.#take(2));
+    return this.#numbers().getUint16(this.#take(2));
   }
 
   u32(): number {
-    return this.#view.getUint32(this.#take(4));
+    return this.#numbers().getUint32(this.#take(4));
   }
 
   i32(): number {
-    return this.#view.getInt32(this.#take(4));
+    return this.#numbers().getInt32(this.#take(4));
   }
 
   u64(): number {
     const at = this.#take(8);
-    const value = this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4);
+    const value = this.#numbers().getUint32(at) * 2 ** 32 + this.#numbers().getUint32(at + 4);
     if (value > Number.MAX_SAFE_INTEGER) {
       throw new PicoError("corrupt", `${this.what}: number beyond 2^53 at byte ${at}`, { where: this.what });
     }
@@ -197,7 +205,7 @@ export class ByteReader {
   }
 
   bigU64(): bigint {
-    return this.#view.getBigUint64(this.#take(8));
+    return this.#numbers().getBigUint64(this.#take(8));
   }
 
   varint(): number {

@@ -82,8 +82,9 @@ export const OBJECT_HEAD_READ_BYTES = 64 * KIB;
 /** How long a prepared object may stay uncommitted. */
 export const PREPARED_OBJECT_TTL_MS = 15 * 60_000;
 
-/** An upload gives way to other work after this much. */
-export const UPLOAD_SLICE_BYTES = 1 * MIB;
+/** Long work gives way to other work after this much: a millisecond or two. */
+export const WORK_SLICE_BYTES = 1 * MIB;
+export const WORK_SLICE_STEPS = 512;
 export const UPLOAD_RETRY_MS_MIN = 100;
 export const UPLOAD_RETRY_MS_MAX = 10_000;
 
