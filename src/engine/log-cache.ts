@@ -21,7 +21,7 @@ import type { WalSegment } from "./wal-writer.ts";
  * stream's and its segment's objects, and of the room that the allocator keeps between them. Measured, by
  * the resident memory of a million entries of small records.
  */
-const ENTRY_OVERHEAD_BYTES = 300;
+const ENTRY_OVERHEAD_BYTES = 400;
 
 /** Told that the entry is durable (null), or that it never will be. */
 export type EntryCompletion = (error: Error | null) => void;
