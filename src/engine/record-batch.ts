@@ -72,15 +72,6 @@ export function mergeRecordBatches(
   endBatch(out, start);
 }
 
-/** Key, body and header bytes: what counts against a page's limit. */
-export function recordSizeBytes(record: NewRecord): number {
-  let size = (record.key?.length ?? 0) + (record.body?.length ?? 0);
-  for (const header of record.headers) {
-    size += Buffer.byteLength(header.name, "utf8") + (header.value?.length ?? 0);
-  }
-  return size;
-}
-
 function isPlainRecord(record: NewRecord): boolean {
   return record.key === null && record.headers.length === 0 && record.body !== null;
 }

@@ -126,13 +126,6 @@ export class TailFold {
   }
 }
 
-/** The tail state behind one change. For many of them use a `TailFold`. */
-export function applyEntry(tail: TailState, change: TailChange): TailState {
-  const fold = new TailFold(tail);
-  fold.apply(change);
-  return fold.state();
-}
-
 /**
  * Makes room for a producer that the full map does not know, by the one rule that owner and replay
  * share: those idle for `PRODUCER_IDLE_MS` go. False where there is no room: the owner refuses the append.

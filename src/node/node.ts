@@ -10,7 +10,7 @@
 import { createAdminListener } from "../admin/admin-listener.ts";
 import { sleep, systemClock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
-import { FAILOVER_TIMEOUT_MS_DEFAULT, UPLOAD_SEGMENTS_DEFAULT } from "../lib/limits.ts";
+import { assertLimitsAgree, FAILOVER_TIMEOUT_MS_DEFAULT, UPLOAD_SEGMENTS_DEFAULT } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemRandom } from "../lib/random.ts";
 import type { Addresses } from "../metadata/command.ts";
@@ -36,6 +36,7 @@ export interface RunningNode {
 export type StartNode = (settings: Settings, log: Logger) => Promise<RunningNode>;
 
 export const startNode: StartNode = async (settings, log) => {
+  assertLimitsAgree();
   const node = new Node(settings, log);
   try {
     await node.start();

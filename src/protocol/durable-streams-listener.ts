@@ -16,13 +16,13 @@ import {
 import { appendToDurableStream } from "./durable-streams-append.ts";
 import { createDurableStream } from "./durable-streams-create.ts";
 import { readDurableStream } from "./durable-streams-read.ts";
-import { type Exchange, openExchange } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import { DURABLE_STREAMS_HEADERS } from "./header-names.ts";
 import { createHttpListener, type HttpListener } from "./http-listener.ts";
 import { LiveReads } from "./live-reads.ts";
 import { NO_STORE } from "./pico-answer.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { judgeExchange, originPolicyOf, redirectTarget } from "./protocol-edge.ts";
+import { exchangeHandler, judgeExchange, originPolicyOf, redirectTarget } from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 /** What the handlers of the protocol share. */
@@ -51,16 +51,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
 
   return createHttpListener(
     base,
-    (request, server) => {
-      const exchange = openExchange(request, server);
-      try {
-        const answer = handle(exchange);
-        if (!(answer instanceof Promise)) return answer;
-        return answer.then(undefined, (error: unknown) => durableStreamsError(exchange, error, base.log));
-      } catch (error) {
-        return durableStreamsError(exchange, error, base.log);
-      }
-    },
+    exchangeHandler(handle, (exchange, error) => durableStreamsError(exchange, error, base.log)),
     (error) => {
       base.log.error("request failed before it reached the protocol", { error });
       return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });

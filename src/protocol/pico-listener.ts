@@ -5,7 +5,7 @@
 import { PicoError } from "../lib/errors.ts";
 import { WAITERS_MAX } from "../lib/limits.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
-import { type Exchange, openExchange } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import { createHttpListener, type HttpListener } from "./http-listener.ts";
 import { LiveReads } from "./live-reads.ts";
 import { bodylessNotFound, picoError, picoOptions, picoRedirect } from "./pico-answer.ts";
@@ -15,7 +15,7 @@ import { readFromPico } from "./pico-read.ts";
 import { deleteFromPico, headOfPico, listPico } from "./pico-streams.ts";
 import { refuseUnbuilt } from "./pico-unbuilt.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { judgeExchange, originPolicyOf, redirectTarget } from "./protocol-edge.ts";
+import { exchangeHandler, judgeExchange, originPolicyOf, redirectTarget } from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 /** What the handlers of the protocol share. */
@@ -43,16 +43,7 @@ export function createPicoListener(base: ProtocolContext): HttpListener {
 
   return createHttpListener(
     base,
-    (request, server) => {
-      const exchange = openExchange(request, server);
-      try {
-        const answer = handle(exchange);
-        if (!(answer instanceof Promise)) return answer;
-        return answer.then(undefined, (error: unknown) => picoError(exchange, error, base.log));
-      } catch (error) {
-        return picoError(exchange, error, base.log);
-      }
-    },
+    exchangeHandler(handle, (exchange, error) => picoError(exchange, error, base.log)),
     (error) => {
       base.log.error("request failed before it reached the protocol", { error });
       return Response.json({ error: "internal", message: "the server failed; its log has the cause" }, { status: 500 });

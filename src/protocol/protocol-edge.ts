@@ -3,7 +3,9 @@
  * names, and who serves that. Decided before the body is read and before the method is looked at (Pico 1.1).
  */
 import type { Route } from "../ownership/router.ts";
-import type { Exchange } from "./exchange.ts";
+import type { MaybePromise } from "../streams/stream-service.ts";
+import { type Exchange, openExchange } from "./exchange.ts";
+import type { RequestHandler } from "./http-listener.ts";
 import { judgeOrigin, makeOriginPolicy, type OriginPolicy, type OriginVerdict } from "./origin-policy.ts";
 import type { ProtocolSettings } from "./protocol-context.ts";
 
@@ -29,4 +31,21 @@ export function judgeExchange(policy: OriginPolicy, exchange: Exchange): OriginV
 export function redirectTarget(route: Route & { readonly kind: "redirect" }, exchange: Exchange): string {
   const query = exchange.rawQuery === "" ? "" : `?${exchange.rawQuery}`;
   return `${route.address}${exchange.rawPath}${query}`;
+}
+
+/** Runs a protocol's handler; `refuse` words whatever it throws, at once or later. */
+export function exchangeHandler(
+  handle: (exchange: Exchange) => MaybePromise<Response>,
+  refuse: (exchange: Exchange, error: unknown) => Response,
+): RequestHandler {
+  return (request, server) => {
+    const exchange = openExchange(request, server);
+    try {
+      const answer = handle(exchange);
+      if (!(answer instanceof Promise)) return answer;
+      return answer.then(undefined, (error: unknown) => refuse(exchange, error));
+    } catch (error) {
+      return refuse(exchange, error);
+    }
+  };
 }

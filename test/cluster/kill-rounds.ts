@@ -12,11 +12,13 @@
  * The seed draws the schedule (settings, load, moments); the machine's timing is its own. The time from
  * the start of the process to `/ready` 200 is printed; its median is held to a second.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SeededRandom } from "../support/seeded-random.ts";
+import { closeSuite } from "../support/test-report.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess, type Ports } from "./node-process.ts";
 import type { StreamFacts } from "./stream-facts.ts";
@@ -86,11 +88,8 @@ async function main(rounds: number, seed: number): Promise<number> {
     await runDirectory(done, Math.min(rounds, done + ROUNDS_PER_DIRECTORY), new SeededRandom(random.below(2 ** 31)));
   }
   judgeReadiness();
-  const reportPath = process.env.PICO_TEST_REPORT;
-  if (reportPath !== undefined) writeFileSync(reportPath, JSON.stringify({ passed, failed, skipped: 0 }));
   if (failed > 0) console.log(`again with: bun test/cluster/kill-rounds.ts --rounds ${rounds} --seed ${seed}`);
-  console.log(`${passed} passed, ${failed} failed`);
-  return failed === 0 ? 0 : 1;
+  return closeSuite(passed, failed);
 }
 
 /** The life of one data directory. At its end everything is read again, from the first record. */

@@ -4,10 +4,12 @@
  * is counted here. Its option `subscriptions` stays off, which leaves its 6 subscription tests out: that
  * group is not offered. All others must have run and passed.
  */
+
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type ServerProcess, startServer } from "../pico/server-process.ts";
+import { closeSuite } from "../support/test-report.ts";
 
 const TESTS_EXPECTED = 332;
 const root = dirname(dirname(import.meta.dir));
@@ -84,8 +86,5 @@ function close(report: VitestReport): number {
   // One too few, or one too many, is a suite that is not the one we say we pass.
   const failed = report.numFailedTests + (passed + report.numFailedTests === TESTS_EXPECTED ? 0 : 1);
   if (passed !== TESTS_EXPECTED) console.log(`${passed} of ${TESTS_EXPECTED} tests passed, ${report.numPendingTests} left out`);
-  const reportPath = process.env.PICO_TEST_REPORT;
-  if (reportPath !== undefined) writeFileSync(reportPath, JSON.stringify({ passed, failed, skipped: 0 }));
-  console.log(`${passed} passed, ${failed} failed`);
-  return failed === 0 ? 0 : 1;
+  return closeSuite(passed, failed);
 }

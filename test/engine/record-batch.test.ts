@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { encodeRecordBatch, encodeSingleBody, mergeRecordBatches, recordSizeBytes } from "../../src/engine/record-batch.ts";
+import type { NewRecord } from "../../src/engine/record.ts";
+import { encodeRecordBatch, encodeSingleBody, mergeRecordBatches } from "../../src/engine/record-batch.ts";
 import { BATCH_HEADER_BYTES, RecordBatchView } from "../../src/engine/record-batch-view.ts";
 import { ByteWriter, concatBytes } from "../../src/lib/bytes.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
@@ -191,3 +192,12 @@ describe("a damaged batch", () => {
     }
   });
 });
+
+/** Key, body and header bytes: what counts against a page's limit. */
+function recordSizeBytes(record: NewRecord): number {
+  let size = (record.key?.length ?? 0) + (record.body?.length ?? 0);
+  for (const header of record.headers) {
+    size += Buffer.byteLength(header.name, "utf8") + (header.value?.length ?? 0);
+  }
+  return size;
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { NewRecord } from "../../src/engine/record.ts";
-import { applyEntry, makeProducerRoom, TailFold } from "../../src/engine/tail-fold.ts";
+import { makeProducerRoom, type TailChange, TailFold } from "../../src/engine/tail-fold.ts";
 import type { ProducerState, TailState } from "../../src/engine/tail-state.ts";
 import { decodeTailState, emptyTailState, encodeTailState } from "../../src/engine/tail-state-format.ts";
 import { decodeWalEntries, encodeWalEntry, type WalEntry, type WalEntryHead } from "../../src/engine/wal-entry.ts";
@@ -230,3 +230,10 @@ describe("folding entries", () => {
     expect(producers.has("p2")).toBe(true);
   });
 });
+
+/** The tail state behind one change. */
+function applyEntry(tail: TailState, change: TailChange): TailState {
+  const fold = new TailFold(tail);
+  fold.apply(change);
+  return fold.state();
+}

@@ -12,7 +12,7 @@ import {
   walFromUri,
 } from "../../src/node/settings.ts";
 
-const fromRoot = (path: string) => (path.startsWith("/") ? path : `/work/${path}`);
+const fromRoot = (path: string) => (path.startsWith("/") ? path : `/base/${path}`);
 const uri = (text: string) => parseBucketUri(text, "--storage");
 const storage = (text: string): StorageSettings => storageFromUri(uri(text), fromRoot, "--storage");
 const wal = (text: string): WalSettings => walFromUri(uri(text), fromRoot, "--wal");
@@ -30,13 +30,13 @@ test("an address is written with brackets around IPv6", () => {
 });
 
 test("a WAL that is not named is beside the storage, with the id below and the storage's parameters", () => {
-  expect(beside("-2@file://data/objects")).toMatchObject({ kind: "local", id: -3, directory: "/work/data/wal" });
+  expect(beside("-2@file://data/objects")).toMatchObject({ kind: "local", id: -3, directory: "/base/data/wal" });
   expect(beside("1@mem://d?linger=7")).toMatchObject({ kind: "memory", id: 0, label: "d", parameters: { lingerMs: 7 } });
   expect(beside("-32768@mem://d").id).toBe(-32768);
 });
 
 test("a file WAL is a local one, with an absolute directory", () => {
-  expect(wal("2@file://w")).toMatchObject({ kind: "local", directory: "/work/w" });
+  expect(wal("2@file://w")).toMatchObject({ kind: "local", directory: "/base/w" });
   expect(storage("2@file:///o")).toEqual({ kind: "file", id: 2, directory: "/o" });
 });
 

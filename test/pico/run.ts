@@ -3,7 +3,8 @@
  * Durable Streams listener of the same node). A foreign server's settings are told by `PICO_LONG_POLL_SEC`,
  * `PICO_SSE_SEC` and `PICO_REQUEST_BYTES`.
  */
-import { writeFileSync } from "node:fs";
+
+import { closeSuite } from "../support/test-report.ts";
 import { appendCases } from "./cases/append-cases.ts";
 import { commonCases } from "./cases/common-cases.ts";
 import { createCases } from "./cases/create-cases.ts";
@@ -40,11 +41,7 @@ process.exit(await main());
 
 async function main(): Promise<number> {
   const result = process.env.PICO_URL === undefined ? await runOwnServer() : await runSuite(foreignTarget(process.env.PICO_URL), CASES);
-  const reportPath = process.env.PICO_TEST_REPORT;
-  if (reportPath !== undefined) writeFileSync(reportPath, JSON.stringify(result));
-  const skipped = result.skipped === 0 ? "" : `, ${result.skipped} skipped`;
-  console.log(`${result.passed} passed, ${result.failed} failed${skipped}`);
-  return result.failed === 0 ? 0 : 1;
+  return closeSuite(result.passed, result.failed, result.skipped);
 }
 
 async function runOwnServer(): Promise<SuiteResult> {
