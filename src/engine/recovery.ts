@@ -60,13 +60,14 @@ export class Recovery {
   }
 
   /**
-   * Replays without writing anything: for a start that cannot write yet. Valid only while the WAL is
-   * certainly not written by others (its directory's lock is held).
+   * Replays without ending anything: for a start that cannot write yet, whose readers are shown what is replayed.
+   * Valid only while the WAL is certainly not written by others (its directory's lock is held).
    */
   async inspect(position: number): Promise<void> {
     const { wal, clock, random } = this.#components;
-    if (this.#lastNumber === null)
-      await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
+    if (this.#lastNumber !== null) return;
+    await wal.persist(this.#victim);
+    await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
   }
 
   /** Ends the WAL, uploads what is not uploaded, ends the registration in favour of `self`. */

@@ -94,8 +94,9 @@ export function encodeFrameHeader(header: Uint8Array, registration: Registration
 export async function scanWalFile(file: LocalFile, path: string, registration: RegistrationName): Promise<readonly FramePlace[]> {
   const places: FramePlace[] = [];
   let salt: bigint | null = null;
+  const buffer = new Uint8Array(Math.min(SCAN_BYTES, file.sizeBytes));
   for (let from = 0; from < file.sizeBytes; from += SCAN_BYTES) {
-    const chunk = await file.read(from, SCAN_BYTES);
+    const chunk = await file.read(from, SCAN_BYTES, buffer);
     if (from === 0) {
       salt = findSalt(chunk, path, registration);
       if (salt === null) return places;

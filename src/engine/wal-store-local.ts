@@ -9,8 +9,8 @@
  *
  * Invariants:
  * - Opening the directory and reading another life's segments changes no byte (FAULTS W1). What is read is
- *   synced first: after a process died its last writes may be in memory only, and what was replayed is
- *   promised to readers.
+ *   synced first: after a process died its last writes may be in memory only. A sync that failed before then
+ *   may have left pages in memory that no later one writes, so `persist` writes what it read again.
  * - A failed write or sync ends the store for good (FAULTS W2): every create under way or to come rejects
  *   with `durability`, nothing is tried again, trimmed or used again. The node recovers from what reads back.
  * - No room for a file is `storage_full` for that create alone, and its number is not taken (FAULTS W10).
@@ -24,7 +24,7 @@ import { formatRegistration, type RegistrationName, sameRegistration } from "../
 import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
 import { encodeFrameHeader, FRAME_HEADER_BYTES, formatWalFileName, frameBytes, parseWalFileName, WAL_PAGE_BYTES } from "./wal-file.ts";
 import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
-import { holdsNumber, numbersOf, readWalLife, type WalLife } from "./wal-life.ts";
+import { holdsNumber, numbersOf, persistWalLife, readWalLife, type WalLife } from "./wal-life.ts";
 import { isTombstone } from "./wal-segment.ts";
 import type { WalStore } from "./wal-store.ts";
 
@@ -153,6 +153,12 @@ export class LocalDiskWal implements WalStore {
     } finally {
       await file.close();
     }
+  }
+
+  async persist(registration: RegistrationName): Promise<void> {
+    const life = await this.#life(registration);
+    assert(life !== this.#own?.life, "the life that writes syncs what it writes");
+    await persistWalLife(this.#directory, life);
   }
 
   async trim(registration: RegistrationName, upTo: number): Promise<readonly { readonly number: number; readonly reason: string }[]> {

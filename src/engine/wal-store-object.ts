@@ -83,6 +83,10 @@ export class ObjectWal implements WalStore {
     return refused;
   }
 
+  async persist(): Promise<void> {
+    // An object that was created is stored.
+  }
+
   async close(): Promise<void> {
     // The object store is shared, and closed by its owner.
   }

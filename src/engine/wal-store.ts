@@ -47,6 +47,12 @@ export interface WalStore {
   read(registration: RegistrationName, number: number): Promise<Uint8Array | null>;
 
   /**
+   * Resolves when everything that reads back of the registration would survive a power cut. For a reader that
+   * shows segments before they are uploaded; none may be under way.
+   */
+  persist(registration: RegistrationName): Promise<void>;
+
+  /**
    * Removes segments numbered up to `upTo` (tombstones stay). May leave any of them behind; calling it
    * again removes the rest. Returns the numbers it could not remove, with the store's reason.
    */

@@ -174,9 +174,10 @@ class NodeLocalFile implements LocalFile {
     }
   }
 
-  async read(position: number, length: number): Promise<Uint8Array> {
+  async read(position: number, length: number, buffer?: Uint8Array): Promise<Uint8Array> {
     const start = Math.min(Math.max(0, position), this.sizeBytes);
-    const bytes = new Uint8Array(Math.min(Math.max(0, length), this.sizeBytes - start));
+    const size = Math.min(Math.max(0, length), this.sizeBytes - start);
+    const bytes = buffer !== undefined && buffer.length >= size ? buffer.subarray(0, size) : new Uint8Array(size);
     try {
       this.#checkOpen();
       await this.#track(this.#fill(bytes, start));

@@ -17,8 +17,8 @@ export interface LocalFile {
   write(parts: readonly Uint8Array[], position: number): void;
   /** Resolves when everything written before the call is on the disk (`fdatasync`). */
   sync(): Promise<void>;
-  /** The bytes `[position, position + length)`, clipped to the file's size. */
-  read(position: number, length: number): Promise<Uint8Array>;
+  /** The bytes `[position, position + length)`, clipped to the file's size; in the memory of `buffer` where that is given and holds them. */
+  read(position: number, length: number, buffer?: Uint8Array): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 

@@ -20,6 +20,7 @@ function breakable(): { readonly wrap: (wal: WalStore) => WalStore; error: PicoE
       },
       list: (registration, above) => wal.list(registration, above),
       read: (registration, number) => wal.read(registration, number),
+      persist: (registration) => wal.persist(registration),
       trim: (registration, upTo) => wal.trim(registration, upTo),
       close: () => wal.close(),
       registrations: () => wal.registrations(),

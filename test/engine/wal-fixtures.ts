@@ -167,6 +167,8 @@ export class MemoryWal implements WalStore {
     return this.of(registration).get(number)?.slice() ?? null;
   }
 
+  async persist(): Promise<void> {}
+
   async trim(): Promise<readonly []> {
     return [];
   }

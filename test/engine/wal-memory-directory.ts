@@ -82,9 +82,13 @@ export class MemoryDirectory implements LocalDirectory {
       },
       sync: async () => {
         const pages = [...inode.dirtyPages];
-        await this.onSync(name);
-        for (const page of pages) storePage(inode, page);
-        for (const page of pages) inode.dirtyPages.delete(page);
+        try {
+          await this.onSync(name);
+          for (const page of pages) storePage(inode, page);
+        } finally {
+          // After a failed sync too, as Linux does it: no later sync stores what this one did not.
+          for (const page of pages) inode.dirtyPages.delete(page);
+        }
       },
       read: async (position, length) => inode.cached.slice(position, position + length),
       close: async () => {},

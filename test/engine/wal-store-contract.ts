@@ -151,6 +151,20 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       expect(await store.read(OWNER, 2)).toBeNull();
     });
 
+    test("persisting another life's segments changes none of them", async () => {
+      const { store, place } = await begun();
+      for (let number = 1; number <= 9; number++) await store.create(OWNER, number, segmentBytes(number, "x".repeat(number * 1000)));
+      await store.create(OWNER, 10, tombstoneBytes(10));
+      const again = await reopen(place, store);
+      await again.persist(OWNER);
+      await again.persist(NEXT_LIFE);
+      const thirdTime = await reopen(place, again);
+      for (let number = 1; number <= 9; number++) {
+        expect(await thirdTime.read(OWNER, number)).toEqual(segmentBytes(number, "x".repeat(number * 1000)));
+      }
+      expect(await thirdTime.read(OWNER, 10)).toEqual(tombstoneBytes(10));
+    });
+
     test("a trim takes nothing above its number and answers with what it could not remove", async () => {
       const { store, place } = await begun();
       for (let number = 1; number <= 9; number++) await store.create(OWNER, number, segmentBytes(number, `body ${number}`));

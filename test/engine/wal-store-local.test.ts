@@ -193,6 +193,26 @@ test("a failed sync ends the store although the next sync would succeed, and not
   expect((await readNumbers(again)).slice(0, 12)).toEqual(range(1, 12));
 });
 
+test("what reads back after a failed sync survives a power cut only once it is written again", async () => {
+  for (const seed of range(1, 20)) {
+    const { directory, wal } = await begun();
+    for (const number of range(1, 6)) await put(wal, number);
+    directory.onSync = () => {
+      throw new PicoError("storage_failed", "EIO");
+    };
+    expect(await codeOf(put(wal, 7))).toBe("durability");
+    directory.kill();
+    const next = await open(directory, 2);
+    const seen = await readNumbers(next);
+    expect(seen).toEqual(range(1, 7));
+    const before = directory.snapshot();
+    await next.persist(OWNER);
+    expect(directory.snapshot()).toEqual(before);
+    directory.powerCut(seededRandom(seed));
+    expect(await readNumbers(await open(directory, 3))).toEqual(seen);
+  }
+});
+
 test("a failed write ends the store", async () => {
   const { directory, wal } = await begun();
   directory.onWrite = () => {

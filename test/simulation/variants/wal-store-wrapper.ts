@@ -37,6 +37,10 @@ export abstract class WalStoreWrapper implements WalStore {
     return this.inner.read(registration, number);
   }
 
+  persist(registration: RegistrationName): Promise<void> {
+    return this.inner.persist(registration);
+  }
+
   trim(registration: RegistrationName, upTo: number): ReturnType<WalStore["trim"]> {
     return this.inner.trim(registration, upTo);
   }
