@@ -5,7 +5,7 @@
  */
 import { WAL_FILES_READ_MAX } from "../lib/limits.ts";
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
-import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
+import type { LocalDirectory } from "../storage/local-directory.ts";
 import { FRAME_HEADER_BYTES, type FramePlace, formatWalFileName, parseWalFileName, scanWalFile, WAL_PAGE_BYTES } from "./wal-file.ts";
 import { closeQuietly, type FrameFile } from "./wal-file-pool.ts";
 
@@ -44,24 +44,32 @@ export async function readWalLife(directory: LocalDirectory, registration: Regis
  * Errors: `storage_failed`, `storage_full`; nothing is known then.
  */
 export async function persistWalLife(directory: LocalDirectory, life: WalLife): Promise<void> {
+  const page = { position: 0, length: WAL_PAGE_BYTES };
   for (const { file, places } of life.files) {
-    await rewrite(file, 0, Math.min(WAL_PAGE_BYTES, file.sizeBytes));
-    for (const { position, length } of places.values()) await rewrite(file, position - FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + length);
-    await file.sync();
+    const frames = [...places.values()].map(({ position, length }) => ({
+      position: position - FRAME_HEADER_BYTES,
+      length: FRAME_HEADER_BYTES + length,
+    }));
+    await rewrite(directory, file.name, [page, ...frames]);
   }
   for (const number of life.tombstones) {
-    const file = await directory.open(formatWalFileName({ kind: "tombstone", registration: life.registration, number }));
-    try {
-      await rewrite(file, 0, file.sizeBytes);
-      await file.sync();
-    } finally {
-      await closeQuietly(file);
-    }
+    await rewrite(directory, formatWalFileName({ kind: "tombstone", registration: life.registration, number }), [page]);
   }
 }
 
-async function rewrite(file: LocalFile, position: number, length: number): Promise<void> {
-  file.write([await file.read(position, length)], position);
+/** Through a file opened for it: one whose sync failed is not written to again, but the next attempt may succeed. */
+async function rewrite(
+  directory: LocalDirectory,
+  name: string,
+  ranges: readonly { readonly position: number; readonly length: number }[],
+): Promise<void> {
+  const file = await directory.open(name);
+  try {
+    for (const { position, length } of ranges) file.write([await file.read(position, length)], position);
+    await file.sync();
+  } finally {
+    await closeQuietly(file);
+  }
 }
 
 /** Every number present, ascending, tombstones included. */
