@@ -8,6 +8,7 @@ import { FileObjectStore } from "../../src/storage/file-object-store.ts";
 import { describeObjectStore } from "./object-store-contract.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 import { makeTemporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
+import { watchEntries } from "./watched-entries.ts";
 
 describeObjectStore("file", async () => {
   const folder = await makeTemporaryFolder();
@@ -132,6 +133,22 @@ describe("file object store", () => {
     expect(await temporaries()).toEqual([]);
     expect(await store.read("a/b")).toBeNull();
     expect(await store.create("a/b", bytesOf("y"))).toBe("created");
+  });
+
+  test("folders that a create makes are on the disk with it, up to the one that was there", async () => {
+    using entries = watchEntries();
+    const fresh = await openStore(join(folder.path, "new/root"));
+    await fresh.create("a/b/c", bytesOf("x"));
+    expect([...entries.unsynced]).toEqual([]);
+    expect(entries.synced).toContain(folder.path);
+    await fresh.close();
+  });
+
+  test("folders that an earlier process made are synced before the first create in them is answered", async () => {
+    await fs.mkdir(join(folder.path, "a/b"), { recursive: true });
+    using entries = watchEntries();
+    await store.create("a/b/c", bytesOf("x"));
+    expect(entries.synced).toEqual(["", "a", "a/b"].map((name) => join(folder.path, name)));
   });
 
   test("after a failed folder sync its objects are neither confirmed nor denied, though the disk is well again", async () => {

@@ -12,6 +12,7 @@ import { NodeLocalDirectory } from "../../src/storage/local-directory-node.ts";
 import { startLockHolder } from "./lock-holder.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 import { makeTemporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
+import { watchEntries } from "./watched-entries.ts";
 
 async function codeOf(call: Promise<unknown>): Promise<string> {
   try {
@@ -176,6 +177,15 @@ describe("local directory", () => {
     } finally {
       opened.mockRestore();
     }
+  });
+
+  test("the folder is on the disk when its lock is taken, with the folders that were made for it", async () => {
+    using entries = watchEntries();
+    const other = new NodeLocalDirectory(join(folder.path, "new/wal"));
+    await other.lock();
+    expect([...entries.unsynced]).toEqual([]);
+    expect(entries.synced).toContain(folder.path);
+    await other.unlock();
   });
 
   test("a removal whose directory sync fails is not confirmed", async () => {
