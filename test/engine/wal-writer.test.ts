@@ -298,6 +298,7 @@ test("a tombstone or another's segment under our number fences the writer, and e
     expect(await codeOf(writer.prove())).toBe("fenced_node");
     expect(await codeOf(writer.stop())).toBe("fenced_node");
     expect(await codeOf(writer.whenDurable(1))).toBe("none");
+    expect(await codeOf(writer.whenDurable(3))).toBe("fenced_node");
   }
 });
 

@@ -28,11 +28,15 @@ const SETTINGS = {
   blockCacheBytes: MIB,
 };
 
-/** The WAL of one host, whose `begin` a test can hold. */
+/** The WAL of one host, whose `begin` a test can hold, and which can stop answering creates. */
 class HeldWal extends ObjectWal {
   held: Promise<void> = Promise.resolve();
+  isSilent = false;
   override async begin(): Promise<void> {
     await this.held;
+  }
+  override create(...parameters: Parameters<ObjectWal["create"]>) {
+    return this.isSilent ? new Promise<never>(() => {}) : super.create(...parameters);
   }
 }
 
@@ -106,5 +110,36 @@ describe("a node without sockets", () => {
     for (let turns = 0; turns < 50; turns++) await quiet();
     resolve();
     expect(await settled(starting)).toBe("corrupt");
+  });
+
+  test("fenced, it answers all who wait and all who come later, though its WAL does not answer, and serves nothing from memory", async () => {
+    const { clock, open } = makeHost();
+    const { core, wal } = await settled(open());
+    await settled(core.start(NO_ADDRESSES));
+    const append = { name: "/a", close: false, matchTail: null, streamSeq: null, mimeType: null };
+    const send = (seq: bigint) => {
+      const producer = { producerId: "p", producerEpoch: 0n, seq };
+      return codeOf(() => core.streams.append({ ...append, records: [record("x")], producer }));
+    };
+    await settled(core.streams.create({ ...create, name: "/a", records: [record("x")] }));
+    const { streamId } = await settled(core.streams.head("/a"));
+    wal.isSilent = true;
+    // 100 appends, and two copies of each, which their outcome decides.
+    const appends = Array.from({ length: 300 }, (_, at) => send(BigInt(at % 100)));
+    const waits = Array.from({ length: 100 }, () => core.streams.wait(streamId, 1, 600_000, null));
+    await clock.advance(100);
+    const successor = await settled(open());
+    await settled(successor.core.start(NO_ADDRESSES));
+    await clock.advance(1000);
+    expect(new Set(await settled(Promise.all(appends)))).toEqual(new Set(["durability"]));
+    expect(new Set(await settled(Promise.all(waits)))).toEqual(new Set(["moved"]));
+    expect(core.phase).toBe("stopped");
+    expect(await settled(send(100n))).toBe("unavailable");
+    expect(await settled(core.streams.wait(streamId, 1, 600_000, null))).toBe("moved");
+    expect(await settled(codeOf(async () => core.streams.head("/a")))).toBe("unavailable");
+    const from = { name: "/a", from: "start", recordsMax: 0, bytesMax: 1000 } as const;
+    expect(await settled(codeOf(async () => core.streams.read(from)))).toBe("unavailable");
+    expect(await bodiesAt(successor.core, "/a")).toBe(1);
+    successor.core.abandon();
   });
 });

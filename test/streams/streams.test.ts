@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { systemClock } from "../../src/lib/clock.ts";
+import { codeOf } from "../support/code-of.ts";
+import { DirectMetadata } from "../support/direct-metadata.ts";
+import { quiet } from "../support/manual-clock.ts";
 import { record, TestNode } from "../support/test-node.ts";
 
 describe("streams over the engine", () => {
@@ -35,6 +39,51 @@ describe("streams over the engine", () => {
     const bodies = await node.bodies("/a");
     expect(answers.map(({ at }) => at).sort((left, right) => (left ?? 0) - (right ?? 0))).toEqual(Array.from({ length: 200 }, (_, i) => i));
     for (const { i, at } of answers) expect(bodies[at ?? -1]).toBe(String(i));
+  });
+
+  test("a name that the view does not know yet is answered behind a catch-up, by every verb, and never as missing", async () => {
+    class LateMetadata extends DirectMetadata {
+      catchUps = 0;
+      /** The create of another node, which is in the log and not yet applied here. */
+      override async catchUp(): Promise<void> {
+        this.catchUps += 1;
+        this.release();
+      }
+    }
+    const verbs: readonly ((node: TestNode) => unknown)[] = [
+      (node) => node.append("/a", "x"),
+      (node) => node.streams.head("/a"),
+      (node) => node.bodies("/a"),
+      (node) => node.streams.trim("/a", 0n),
+      (node) => node.streams.delete("/a"),
+      (node) => node.create("/fork", { contentType: null, fork: { sourceName: "/a", offset: 0, subOffset: 0 } }),
+    ];
+    for (const verb of verbs) {
+      const metadata = new LateMetadata(systemClock);
+      const node = await new TestNode({ metadata }).start(1);
+      metadata.hold();
+      const creating = node.create("/a");
+      for (let turns = 0; turns < 10; turns++) await quiet();
+      expect([metadata.heldCount, metadata.catchUps]).toEqual([1, 0]);
+      expect(await codeOf(() => verb(node))).toBeNull();
+      await creating;
+      expect(metadata.catchUps).toBe(1);
+      expect(await codeOf(() => node.streams.head("/nowhere"))).toBe("not_found");
+      expect(metadata.catchUps).toBe(2);
+    }
+  });
+
+  test("of racing creates each loser gets the stream or a conflict with its settings, and all find it at once", async () => {
+    const node = await new TestNode().start(1);
+    const race = Array.from({ length: 64 }, async (_, i) => {
+      const contentType = i % 8 === 7 ? "text/html" : "text/plain";
+      const code = await codeOf(() => node.create("/a", { contentType }));
+      expect((await node.append("/a", String(i))).kind).toBe("appended");
+      await node.streams.head("/a");
+      return `${contentType} ${code}`;
+    });
+    expect(new Set(await Promise.all(race))).toEqual(new Set(["text/plain null", "text/html conflict"]));
+    expect(await node.bodies("/a")).toHaveLength(64);
   });
 
   test("a producer's retry is a duplicate after a restart, an upload, and both", async () => {
