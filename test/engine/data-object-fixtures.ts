@@ -32,13 +32,17 @@ export function bodyName(streamId: number, offset: number): string {
   return `${streamId}/${offset};`;
 }
 
-/** Object ids count up from 1. */
-export function buildObjects(streams: readonly StreamInput[], options: Partial<DataObjectWriterOptions> = {}): SealedDataObject[] {
+/** Object ids count up from `firstObjectId`. */
+export function buildObjects(
+  streams: readonly StreamInput[],
+  options: Partial<DataObjectWriterOptions> = {},
+  firstObjectId = 1,
+): SealedDataObject[] {
   const writer = new DataObjectWriter({ clusterId: CLUSTER_ID, level: 0, bytesExpected: 1000, ...options });
   const objects: SealedDataObject[] = [];
   const takeAll = () => {
     for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) {
-      const { bytes, summary } = draft.seal(objects.length + 1);
+      const { bytes, summary } = draft.seal(firstObjectId + objects.length);
       objects.push({ bytes: bytes.slice(), summary });
     }
   };

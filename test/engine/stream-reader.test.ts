@@ -1,0 +1,443 @@
+import { describe, expect, test } from "bun:test";
+import { LogCache } from "../../src/engine/log-cache.ts";
+import type { PageBuilder } from "../../src/engine/page-builder.ts";
+import { type PageBounds, StreamReader } from "../../src/engine/stream-reader.ts";
+import { emptyTailState } from "../../src/engine/tail-state-format.ts";
+import { isPicoError, PicoError } from "../../src/lib/errors.ts";
+import type { Command } from "../../src/metadata/command.ts";
+import type { StreamEntry } from "../../src/metadata/entries.ts";
+import { codeOf } from "../support/code-of.ts";
+import { DirectMetadata } from "../support/direct-metadata.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { bodiesOf } from "../support/test-node.ts";
+import { CachedWal } from "./cached-wal.ts";
+import { bodyName, buildObjects, namedStream, ReadOnlyStore, readersOf, type StreamInput } from "./data-object-fixtures.ts";
+
+const SELF = { nodeId: 1, nodeEpoch: 1 };
+const ALL = { recordsMax: 0, bytesMax: 1 << 20 };
+
+/** A reader over everything that it stands on, all of it in the test's hands. */
+class Shelf {
+  readonly metadata = new DirectMetadata(new ManualClock());
+  readonly cache = new LogCache(0);
+  readonly wal = new CachedWal(this.cache, SELF);
+  readonly store = new ReadOnlyStore();
+  readonly reader = new StreamReader(this.cache, this.metadata, readersOf(this.store).readers);
+  catchUps = 0;
+  /** What the view learns by its next catch-ups, one by one. */
+  readonly news: (() => Promise<void> | void)[] = [];
+  #nextStreamId = this.metadata.register(SELF);
+  #committed = 0;
+
+  constructor() {
+    this.metadata.catchUp = async () => {
+      this.catchUps += 1;
+      await this.news.shift()?.();
+    };
+  }
+
+  async run(command: Command): Promise<Readonly<Record<string, number>>> {
+    const outcome = await this.metadata.propose(command).outcome;
+    if (!outcome.applied) throw new Error(`${command.type} was refused: ${outcome.code}`);
+    return outcome.facts;
+  }
+
+  async create(name: string, source?: StreamEntry, offset = 0): Promise<StreamEntry> {
+    const streamId = this.#nextStreamId++;
+    const fork =
+      source === undefined
+        ? null
+        : { sourceId: source.streamId, sourceName: source.name, offset, requestedOffset: offset, requestedSubOffset: 0 };
+    const settings = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null };
+    await this.run({ type: "create_stream", streamId, name, settings, isClosed: false, fork });
+    return this.entry(streamId);
+  }
+
+  entry(streamId: number): StreamEntry {
+    const entry = this.metadata.view.streamById(streamId);
+    if (entry === null) throw new Error(`no stream ${streamId}`);
+    return entry;
+  }
+
+  /** Stores one object and makes it live, as an upload does, or in place of `inputs`, as a compaction does. Returns its key. */
+  async upload(streams: readonly StreamInput[], level = 0, inputs: readonly number[] = []): Promise<string> {
+    const random = "0123456789abcdef";
+    const { firstObjectId = 0 } = await this.run({ type: "prepare_objects", randoms: [random], expiresAtMs: 2 ** 48 });
+    const [object] = buildObjects(streams, { level, blockBytesTarget: 200 }, firstObjectId);
+    if (object === undefined) throw new Error("no object was built");
+    this.store.put(object);
+    if (inputs.length > 0) await this.run({ type: "compact", inputs, outputs: [object.summary] });
+    else
+      await this.run({
+        type: "commit",
+        wal: SELF,
+        from: this.#committed++,
+        to: this.#committed,
+        objects: [object.summary],
+        closedStreams: [],
+      });
+    return `cluster0/data/${random}/${firstObjectId}`;
+  }
+
+  get newestObjectId(): number {
+    return Math.max(...[...this.metadata.view.objects()].map(({ objectId }) => objectId));
+  }
+
+  async read(entry: StreamEntry, from: number, end: number, changes: Partial<PageBounds> = {}): Promise<string[]> {
+    const page = await this.reader.read(entry, { ...ALL, ...changes, from, end });
+    expect(page.slices.reduce((at, slice) => (slice.from === at ? slice.to : Number.NaN), from)).toBe(page.next);
+    return bodiesOf(page);
+  }
+
+  /** The error that a read of `[from, end)` ends in. */
+  async errorOf(entry: StreamEntry, from: number, end: number): Promise<PicoError> {
+    const thrown: unknown = await this.read(entry, from, end).then(
+      (bodies) => bodies,
+      (error: unknown) => error,
+    );
+    if (!isPicoError(thrown)) throw new Error(`read, or failed otherwise: ${String(thrown)}`);
+    return thrown;
+  }
+}
+
+/** What a page of those bodies holds, by the rules of `PageBounds`. */
+function expectedPage(bodies: readonly string[], { from, end, recordsMax, bytesMax }: PageBounds): string[] {
+  const page: string[] = [];
+  let bytes = 0;
+  for (const body of bodies.slice(from, end)) {
+    if (recordsMax > 0 && page.length === recordsMax) break;
+    if (page.length > 0 && bytes + body.length > bytesMax) break;
+    bytes += body.length;
+    page.push(body);
+  }
+  return page;
+}
+
+/** Every page of a stream whose records are `bodies`, from offset 0. */
+async function checkAllPages(shelf: Shelf, entry: StreamEntry, bodies: readonly string[]): Promise<void> {
+  for (let from = 0; from <= bodies.length; from++) {
+    for (let end = from; end <= bodies.length; end++) {
+      for (const recordsMax of [0, 1, 2, 5]) {
+        for (const bytesMax of [1, 8, 9, 24, 1 << 20]) {
+          const bounds = { from, end, recordsMax, bytesMax };
+          expect([bounds, await shelf.read(entry, from, end, bounds)]).toEqual([bounds, expectedPage(bodies, bounds)]);
+        }
+      }
+    }
+  }
+}
+
+function named(streamId: number, from: number, to: number): string[] {
+  return Array.from({ length: to - from }, (_, at) => bodyName(streamId, from + at));
+}
+
+describe("a page", () => {
+  test("that is in the log cache comes at once and asks no object, entries without records between them or not", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const { streamId } = entry;
+    shelf.wal.segment({ streamId, count: 2 });
+    shelf.wal.segment({ streamId, count: 0, producer: { producerId: "p", producerEpoch: 1n, seq: 0n } }, { streamId, count: 3 });
+    shelf.wal.segment({ streamId, count: 0, closes: true });
+    await checkAllPages(shelf, entry, named(streamId, 0, 5));
+    const page = shelf.reader.read(entry, { ...ALL, from: 1, end: 5 });
+    expect(page).not.toBeInstanceOf(Promise);
+    expect(bodiesOf(page as PageBuilder)).toEqual(named(streamId, 1, 5));
+    expect(shelf.store.reads).toEqual([]);
+  });
+
+  test("of nothing is empty and comes at once, wherever it begins", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    for (const at of [0, 7]) {
+      const page = shelf.reader.read(entry, { ...ALL, from: at, end: at });
+      expect(page).not.toBeInstanceOf(Promise);
+      expect(page).toMatchObject({ slices: [], next: at });
+    }
+    expect(shelf.catchUps).toBe(0);
+  });
+
+  test("is the same wherever objects and log cache meet, at every bound on offsets, records and bytes", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const other = await shelf.create("/b");
+    const { streamId } = entry;
+    await shelf.upload([namedStream(streamId, 0, 3), namedStream(other.streamId, 0, 9)]);
+    await shelf.upload([namedStream(streamId, 3, 1)]);
+    await shelf.upload([namedStream(other.streamId, 9, 2)]);
+    await shelf.upload([namedStream(streamId, 4, 4)]);
+    // The cache still has two of the records that an object has, too.
+    shelf.wal.begin(streamId, emptyTailState(6));
+    shelf.wal.segment({ streamId, count: 1 });
+    shelf.wal.segment({ streamId, count: 3 });
+    await checkAllPages(shelf, entry, named(streamId, 0, 10));
+    expect(shelf.catchUps).toBe(0);
+  });
+
+  test("that begins at the trim point needs nothing of what was dropped below it", async () => {
+    const shelf = new Shelf();
+    const { streamId } = await shelf.create("/a");
+    await shelf.run({ type: "trim_stream", streamId, startOffset: 4 });
+    await shelf.upload([{ ...namedStream(streamId, 0, 6), fromOffset: 4 }]);
+    expect(await shelf.read(shelf.entry(streamId), 4, 6)).toEqual(named(streamId, 4, 6));
+    expect(await shelf.read(shelf.entry(streamId), 5, 6)).toEqual(named(streamId, 5, 6));
+  });
+
+  test("is whole though the cache lets go of its records while the store is asked for those before", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const { streamId } = entry;
+    await shelf.upload([namedStream(streamId, 0, 3)]);
+    shelf.wal.begin(streamId, emptyTailState(3));
+    const cached = shelf.wal.segment({ streamId, count: 4 });
+    const { read } = shelf.store;
+    shelf.store.read = async (key, range) => {
+      shelf.store.read = read;
+      await shelf.upload([namedStream(streamId, 3, 4)]);
+      cached.isUploaded = true;
+      shelf.cache.evict();
+      return shelf.store.read(key, range);
+    };
+    expect(await shelf.read(entry, 0, 7)).toEqual(named(streamId, 0, 7));
+    expect(shelf.cache.log(streamId)).toBeUndefined();
+  });
+
+  test("that many ask for at once costs one read of each part of the store", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    await shelf.upload([namedStream(entry.streamId, 0, 30)]);
+    const pages = await Promise.all(Array.from({ length: 100 }, () => shelf.read(entry, 3, 30)));
+    for (const page of pages) expect(page).toEqual(named(entry.streamId, 3, 30));
+    expect(new Set(shelf.store.reads.map(({ start }) => start)).size).toBe(shelf.store.reads.length);
+  });
+});
+
+describe("a fork", () => {
+  /** "/a" holds 0 to 8, "/f" leaves it at 4, "/g" leaves "/f" at 6, and "/early" leaves "/f" at 2, which is still the records of "/a". */
+  async function family() {
+    const shelf = new Shelf();
+    const a = await shelf.create("/a");
+    const f = await shelf.create("/f", a, 4);
+    const g = await shelf.create("/g", f, 6);
+    const early = await shelf.create("/early", f, 2);
+    await shelf.upload([namedStream(a.streamId, 0, 3), namedStream(f.streamId, 4, 1), namedStream(early.streamId, 2, 2)]);
+    for (const [{ streamId }, at, count] of [
+      [a, 3, 5],
+      [f, 5, 4],
+      [g, 6, 2],
+    ] as const) {
+      shelf.wal.begin(streamId, emptyTailState(at));
+      shelf.wal.segment({ streamId, count });
+    }
+    return { shelf, a, f, g, early };
+  }
+
+  test("has its source's records below the fork offset and its own from there on, also as a fork of a fork", async () => {
+    const { shelf, a, f, g, early } = await family();
+    await checkAllPages(shelf, a, named(a.streamId, 0, 8));
+    await checkAllPages(shelf, f, [...named(a.streamId, 0, 4), ...named(f.streamId, 4, 9)]);
+    await checkAllPages(shelf, g, [...named(a.streamId, 0, 4), ...named(f.streamId, 4, 6), ...named(g.streamId, 6, 8)]);
+    await checkAllPages(shelf, early, [...named(a.streamId, 0, 2), ...named(early.streamId, 2, 4)]);
+  });
+
+  test("at offset 0 has nothing of its source", async () => {
+    const { shelf, a } = await family();
+    const fork = await shelf.create("/zero", a, 0);
+    shelf.wal.segment({ streamId: fork.streamId, count: 2 });
+    await checkAllPages(shelf, fork, named(fork.streamId, 0, 2));
+  });
+
+  test("without records of its own ends at the fork offset, though the source goes on", async () => {
+    const { shelf, a } = await family();
+    const fork = await shelf.create("/none", a, 5);
+    await checkAllPages(shelf, fork, named(a.streamId, 0, 5));
+  });
+
+  test("reads on when its source is trimmed or deleted", async () => {
+    const { shelf, a, f } = await family();
+    await shelf.run({ type: "trim_stream", streamId: a.streamId, startOffset: 8 });
+    await shelf.run({ type: "delete_stream", streamId: a.streamId });
+    await checkAllPages(shelf, f, [...named(a.streamId, 0, 4), ...named(f.streamId, 4, 9)]);
+  });
+
+  test("that is deleted, its source with it, while it is read, is not found", async () => {
+    const { shelf, a } = await family();
+    await shelf.run({ type: "delete_stream", streamId: shelf.metadata.view.streamByName("/g")?.streamId ?? 0 });
+    await shelf.run({ type: "delete_stream", streamId: shelf.metadata.view.streamByName("/early")?.streamId ?? 0 });
+    await shelf.run({ type: "delete_stream", streamId: a.streamId });
+    const fork = shelf.metadata.view.streamByName("/f");
+    if (fork === null) throw new Error("no fork");
+    const { read } = shelf.store;
+    shelf.store.read = async (key, range) => {
+      shelf.store.read = read;
+      await shelf.run({ type: "delete_stream", streamId: fork.streamId });
+      return shelf.store.read(key, range);
+    };
+    expect((await shelf.errorOf(fork, 0, 9)).code).toBe("not_found");
+    expect(shelf.metadata.view.streamById(a.streamId)).toBeNull();
+  });
+});
+
+describe("an object that the store does not have", () => {
+  test("is looked for in a newer view, which knows what replaced it", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const replaced = await shelf.upload([namedStream(entry.streamId, 0, 4)]);
+    const input = shelf.newestObjectId;
+    shelf.store.objects.delete(replaced);
+    shelf.news.push(async () => {
+      await shelf.upload([namedStream(entry.streamId, 0, 4)], 1, [input]);
+    });
+    expect(await shelf.read(entry, 1, 4)).toEqual(named(entry.streamId, 1, 4));
+    expect(shelf.catchUps).toBe(1);
+  });
+
+  test("may happen for each object of a long page: only searches that get no further are counted", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const { streamId } = entry;
+    for (let at = 0; at < 6; at++) {
+      shelf.store.objects.delete(await shelf.upload([namedStream(streamId, at, 1)]));
+      const input = shelf.newestObjectId;
+      shelf.news.push(async () => {
+        await shelf.upload([namedStream(streamId, at, 1)], 1, [input]);
+      });
+    }
+    expect(await shelf.read(entry, 0, 6)).toEqual(named(streamId, 0, 6));
+    expect(shelf.catchUps).toBe(6);
+  });
+
+  test("is damage where it is live still, named by its key, and the stream is not shorter for it", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    await shelf.upload([namedStream(entry.streamId, 0, 2)]);
+    const key = await shelf.upload([namedStream(entry.streamId, 2, 2)]);
+    shelf.store.objects.delete(key);
+    const error = await shelf.errorOf(entry, 0, 4);
+    expect(error).toMatchObject({ code: "corrupt", facts: { where: `stream ${entry.streamId}, offset 2` } });
+    expect(error.message).toContain(key);
+    expect(shelf.catchUps).toBe(2);
+    expect(await shelf.read(entry, 0, 2)).toEqual(named(entry.streamId, 0, 2));
+  });
+
+  test("harms no read that does without it", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const other = await shelf.create("/b");
+    await shelf.upload([namedStream(entry.streamId, 0, 3)]);
+    shelf.store.objects.delete(await shelf.upload([namedStream(entry.streamId, 3, 1), namedStream(other.streamId, 0, 3)]));
+    expect(await shelf.read(entry, 0, 3)).toEqual(named(entry.streamId, 0, 3));
+    expect(shelf.catchUps).toBe(0);
+  });
+});
+
+describe("a record that no object holds", () => {
+  test("is damage, at the offset where the hole begins, whatever lies behind it", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    await shelf.upload([namedStream(entry.streamId, 0, 3)]);
+    await shelf.upload([namedStream(entry.streamId, 5, 3)]);
+    shelf.wal.begin(entry.streamId, emptyTailState(10));
+    shelf.wal.segment({ streamId: entry.streamId, count: 2 });
+    expect(await shelf.errorOf(entry, 0, 12)).toMatchObject({ code: "corrupt", facts: { where: `stream ${entry.streamId}, offset 3` } });
+    expect(await shelf.errorOf(entry, 5, 12)).toMatchObject({ code: "corrupt", facts: { where: `stream ${entry.streamId}, offset 8` } });
+    expect(await shelf.read(entry, 5, 8)).toEqual(named(entry.streamId, 5, 8));
+    expect(await shelf.read(entry, 10, 12)).toEqual(named(entry.streamId, 10, 12));
+  });
+
+  test("of a stream deleted meanwhile is not damage: the stream is not found", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    shelf.news.push(async () => {
+      await shelf.run({ type: "delete_stream", streamId: entry.streamId });
+    });
+    expect((await shelf.errorOf(entry, 0, 1)).code).toBe("not_found");
+    expect(shelf.catchUps).toBe(1);
+  });
+
+  test("and was trimmed meanwhile is gone, and the start is named; the one at the new start is damage still", async () => {
+    for (const { startOffset, code } of [
+      { startOffset: 2, code: "offset_gone" },
+      { startOffset: 1, code: "corrupt" },
+    ]) {
+      const shelf = new Shelf();
+      const entry = await shelf.create("/a");
+      shelf.news.push(async () => {
+        await shelf.run({ type: "trim_stream", streamId: entry.streamId, startOffset });
+      });
+      const error = await shelf.errorOf(entry, 1, 3);
+      expect(error.code).toBe(code as PicoError["code"]);
+      if (code === "offset_gone") expect(error.facts.start).toBe(2);
+    }
+  });
+});
+
+describe("a store or a database that does not answer", () => {
+  test("passes its error on, is not asked again by itself, and leaves nothing in the way of the next read", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    await shelf.upload([namedStream(entry.streamId, 0, 3)]);
+    shelf.store.failure = new PicoError("storage_failed", "the store is down");
+    expect(await codeOf(() => shelf.read(entry, 0, 3))).toBe("storage_failed");
+    expect(await codeOf(() => shelf.reader.readTailState(entry.streamId))).toBe("storage_failed");
+    expect(shelf.catchUps).toBe(0);
+    shelf.store.failure = null;
+    expect(await shelf.read(entry, 0, 3)).toEqual(named(entry.streamId, 0, 3));
+  });
+
+  test("makes no damage of what only a newer view could tell", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    shelf.store.objects.delete(await shelf.upload([namedStream(entry.streamId, 0, 3)]));
+    const away = () => Promise.reject(new PicoError("unavailable", "the database is away"));
+    shelf.news.push(away, away);
+    expect(await codeOf(() => shelf.read(entry, 0, 3))).toBe("unavailable");
+    expect(await codeOf(() => shelf.reader.readTailState(entry.streamId))).toBe("unavailable");
+  });
+});
+
+describe("the tail state in objects", () => {
+  test("is none for a stream that was never uploaded, beside others that were", async () => {
+    const shelf = new Shelf();
+    const [a, b, c] = [await shelf.create("/a"), await shelf.create("/b"), await shelf.create("/c")];
+    expect(await shelf.reader.readTailState(b.streamId)).toBeNull();
+    await shelf.upload([namedStream(a.streamId, 0, 2), namedStream(c.streamId, 0, 2)]);
+    expect(await shelf.reader.readTailState(b.streamId)).toBeNull();
+    expect(shelf.catchUps).toBe(0);
+  });
+
+  test("is the one with the highest change number, in whatever order and level the objects were committed", async () => {
+    const states = [3, 9, 5].map((changeNumber) => ({ ...emptyTailState(4), changeNumber, isClosed: changeNumber === 9 }));
+    for (const levels of [
+      [0, 0, 0],
+      [1, 0, 0],
+      [0, 2, 1],
+      [0, 0, 1],
+    ]) {
+      const shelf = new Shelf();
+      const { streamId } = await shelf.create("/a");
+      for (const [at, tail] of states.entries()) await shelf.upload([{ streamId, tail, batches: [] }], levels[at]);
+      expect(await shelf.reader.readTailState(streamId)).toMatchObject({ changeNumber: 9, isClosed: true });
+    }
+  });
+
+  test("of a missing object is looked for in a newer view, and is never an older one instead", async () => {
+    const shelf = new Shelf();
+    const { streamId } = await shelf.create("/a");
+    await shelf.upload([namedStream(streamId, 0, 2)]);
+    const key = await shelf.upload([namedStream(streamId, 2, 3)]);
+    const input = shelf.newestObjectId;
+    shelf.store.objects.delete(key);
+    await expect(shelf.reader.readTailState(streamId)).rejects.toThrow(key);
+    expect(await codeOf(() => shelf.reader.readTailState(streamId))).toBe("corrupt");
+    expect(shelf.catchUps).toBe(4);
+    shelf.news.push(
+      () => {},
+      async () => {
+        await shelf.upload([namedStream(streamId, 2, 3)], 1, [input]);
+      },
+    );
+    expect(await shelf.reader.readTailState(streamId)).toMatchObject({ nextOffset: 5, changeNumber: 5 });
+    expect(shelf.catchUps).toBe(6);
+  });
+});
