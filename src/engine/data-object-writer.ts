@@ -214,6 +214,11 @@ export class DataObjectWriter {
     if (this.#object !== null) this.#finishObject(this.#object);
   }
 
+  /** `takeFinished` has an object to give. */
+  get hasFinished(): boolean {
+    return this.#finished.length > 0;
+  }
+
   /** The next complete object, null where there is none. */
   takeFinished(): DataObjectDraft | null {
     return this.#finished.shift() ?? null;

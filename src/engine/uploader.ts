@@ -9,6 +9,7 @@
  * - Streams that the state does not know by then are deleted, or were never created, and are left out; so
  *   the interval waits for the outcome of each create that it carries.
  * - Each stream's tail state goes along, folded from its entries; the first of them has the base.
+ * - An object that is complete is stored before the building goes on, so that few bytes are held twice.
  */
 import { assert } from "../lib/assert.ts";
 import { backOffMs } from "../lib/back-off.ts";
@@ -47,6 +48,16 @@ export interface UploaderComponents {
   readonly store: ObjectStore;
 }
 
+/** One try of an upload. */
+interface Attempt {
+  readonly wal: RegistrationName;
+  readonly writer: DataObjectWriter;
+  readonly slices: WorkSlices;
+  /** Stored so far. */
+  readonly objects: ObjectSummary[];
+  readonly signal: AbortSignal;
+}
+
 export class Uploader {
   readonly #components: UploaderComponents;
   /** Streams written before their create is decided, each with the outcome. */
@@ -77,10 +88,11 @@ export class Uploader {
     const { clock, random, log } = this.#components;
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#settleCreates(source);
+        await this.#settleCreates(source, signal);
         return await this.#attempt(source, signal);
       } catch (error) {
-        if (!isRetryable(error) || signal.aborted) throw error;
+        if (!isRetryable(error)) throw error;
+        if (signal.aborted) throw stopping(error);
         log.warn("an upload failed and is tried again", {
           wal: formatRegistration(source.wal),
           from: source.from,
@@ -90,13 +102,24 @@ export class Uploader {
         });
       }
       await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
-      if (signal.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+      if (signal.aborted) throw stopping();
     }
   }
 
-  async #settleCreates(source: UploadSource): Promise<void> {
+  /** A create may wait for the database for as long as that is away, so that a stop must not wait for the create. */
+  async #settleCreates(source: UploadSource, signal: AbortSignal): Promise<void> {
     if (this.#undecided.size === 0) return;
-    for (const streamId of new Set(entriesOf(source).map((entry) => entry.log.streamId))) await this.#undecided.get(streamId);
+    if (signal.aborted) throw stopping();
+    const { promise: aborted, resolve: onAbort } = Promise.withResolvers<unknown>();
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      for (const streamId of new Set(entriesOf(source).map((entry) => entry.log.streamId))) {
+        await Promise.race([this.#undecided.get(streamId), aborted]);
+        if (signal.aborted) throw stopping();
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
   }
 
   async #attempt(source: UploadSource, signal: AbortSignal): Promise<void> {
@@ -104,30 +127,23 @@ export class Uploader {
     const byStream = Map.groupBy(entriesOf(source), (entry) => entry.log.streamId);
     const bytesExpected = source.segments.reduce((sum, { segment }) => sum + segment.length, 0);
     const writer = new DataObjectWriter({ clusterId, level: 0, bytesExpected });
-    const objects: ObjectSummary[] = [];
-    const closedStreams: number[] = [];
     // Appends and reads go on between slices.
-    const slices = new WorkSlices(clock);
+    const attempt: Attempt = { wal: source.wal, writer, slices: new WorkSlices(clock), objects: [], signal };
+    const closedStreams: number[] = [];
     for (const streamId of [...byStream.keys()].sort((left, right) => left - right)) {
       const entries = byStream.get(streamId) ?? [];
       const stream = metadata.view.streamById(streamId);
       if (stream === null) continue;
-      if ((await this.#write(writer, stream, entries, source.wal, slices)).isClosed) closedStreams.push(streamId);
-      for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
+      if ((await this.#write(attempt, stream, entries)).isClosed) closedStreams.push(streamId);
     }
     writer.finish();
-    for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
-    await this.#commit(source, objects, closedStreams);
+    await this.#storeFinished(attempt);
+    await this.#commit(source, attempt.objects, closedStreams);
   }
 
   /** Adds one stream's records and tail state to the objects; returns that state. */
-  async #write(
-    writer: DataObjectWriter,
-    stream: StreamEntry,
-    entries: readonly LogEntry[],
-    wal: RegistrationName,
-    slices: WorkSlices,
-  ): Promise<TailState> {
+  async #write(attempt: Attempt, stream: StreamEntry, entries: readonly LogEntry[]): Promise<TailState> {
+    const { wal, writer, slices } = attempt;
     const last = entries.at(-1);
     assert(last !== undefined, "a stream of an interval has entries in it");
     // From all that is cached: a replay may begin before the interval, and the base lie there.
@@ -137,11 +153,17 @@ export class Uploader {
     writer.startStream(stream.streamId, tail, fromOffset);
     for (const entry of entries) {
       if (entry.batchStart >= 0) writer.add(new RecordBatchView(entry.segment.bytes, entry.batchStart));
+      if (writer.hasFinished) await this.#storeFinished(attempt);
       const pause = slices.step(entry.end - entry.start);
       if (pause !== null) await pause;
     }
     writer.finishStream();
+    if (writer.hasFinished) await this.#storeFinished(attempt);
     return tail;
+  }
+
+  async #storeFinished({ writer, objects, signal }: Attempt): Promise<void> {
+    for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
   }
 
   async #store(draft: DataObjectDraft, signal: AbortSignal): Promise<ObjectSummary> {
@@ -171,6 +193,7 @@ export class Uploader {
         if (!isRetryable(error) || attempt >= CREATE_ATTEMPTS_MAX || signal.aborted) throw error;
       }
       await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
+      if (signal.aborted) throw stopping();
     }
   }
 
@@ -200,6 +223,10 @@ function isRetryable(error: unknown): boolean {
     isPicoError(error, "unknown_outcome") ||
     isPicoError(error, "unavailable")
   );
+}
+
+function stopping(cause?: unknown): PicoError {
+  return new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 }, cause);
 }
 
 function lost(fact: string): PicoError {
