@@ -55,7 +55,8 @@ platform_bun() {
 }
 
 mkdir -p dist
-build dist/pico
+# Bytecode saves the parsing at each start. Only here, where the result is run at once by the tests.
+build dist/pico --bytecode
 [ "${1:-}" = "--all" ] || exit 0
 
 missing=()
