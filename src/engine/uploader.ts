@@ -187,7 +187,8 @@ export class Uploader {
       try {
         if ((await store.create(key, bytes)) === "created") return;
         const stored = await store.read(key);
-        if (stored !== null && equalBytes(stored, bytes)) return;
+        if (stored === null) throw new PicoError("storage_failed", `data object ${key} exists, and reads as absent`, { path: key });
+        if (equalBytes(stored, bytes)) return;
         throw new PicoError("corrupt", `data object ${key} reads back differently from what was written`, { where: key });
       } catch (error) {
         if (!isRetryable(error) || attempt >= CREATE_ATTEMPTS_MAX || signal.aborted) throw error;

@@ -24,7 +24,7 @@ import { assert } from "../lib/assert.ts";
 import { ByteWriter } from "../lib/bytes.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, WAL_SLAB_BYTES } from "../lib/limits.ts";
+import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, STALL_ANSWER_MS, WAL_SLAB_BYTES } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import { describeSegment, encodeSegmentHeader, reserveSegmentHeader, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
@@ -161,9 +161,11 @@ export class WalWriter {
     return this.#failure;
   }
 
-  /** The store refuses or does not answer: segments are being retried, and appends should be refused meanwhile. */
+  /** The store refuses, or has not answered for `STALL_ANSWER_MS`: appends should be refused meanwhile. */
   get isStalled(): boolean {
-    return this.#retrying > 0;
+    if (this.#retrying > 0) return true;
+    const oldest = this.#flights[0];
+    return oldest !== undefined && this.#unsent > 0 && this.#options.clock.monotonicMs() - oldest.sentMs >= STALL_ANSWER_MS;
   }
 
   /**

@@ -68,7 +68,7 @@ export const TAKEOVER_ATTEMPTS_MAX = 20;
 /** Times that a takeover may find a writer, not yet aware of its fence, to have been faster. */
 export const TAKEOVER_ROUNDS_MAX = 1000;
 
-/** Appends that wait for a stalled WAL this long are answered, with their outcome open. */
+/** A WAL that has not answered for this long is stalled, and appends that wait for it this long are answered, with their outcome open. */
 export const STALL_ANSWER_MS = 10_000;
 
 // Upload and data objects (DESIGN 6).

@@ -5,10 +5,11 @@ import { codeOf } from "../support/code-of.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
 import { record, TestNode } from "../support/test-node.ts";
 
-/** A WAL whose creates a test can make fail. */
-function breakable(): { readonly wrap: (wal: WalStore) => WalStore; error: PicoError | null } {
+/** A WAL whose creates a test can make fail, or wait. */
+function breakable(): { readonly wrap: (wal: WalStore) => WalStore; error: PicoError | null; hang: Promise<void> | null } {
   const breakage = {
     error: null as PicoError | null,
+    hang: null as Promise<void> | null,
     wrap: (wal: WalStore): WalStore => ({
       description: wal.description,
       kind: wal.kind,
@@ -16,6 +17,7 @@ function breakable(): { readonly wrap: (wal: WalStore) => WalStore; error: PicoE
       begin: (registration) => wal.begin(registration),
       create: async (registration, number, bytes) => {
         if (breakage.error !== null) throw breakage.error;
+        if (breakage.hang !== null) await breakage.hang;
         return wal.create(registration, number, bytes);
       },
       list: (registration, above) => wal.list(registration, above),
@@ -47,6 +49,24 @@ describe("the engine", () => {
     breakage.error = null;
     await clock.advance(15_000);
     expect(await settled(node.bodies("/a"))).toEqual(["x"]);
+  });
+
+  test("a WAL that does not answer is stalled: who waits is answered, the next are refused, until it goes on", async () => {
+    const clock = new ManualClock();
+    const breakage = breakable();
+    const node = await settled(new TestNode({ clock, wal: breakage.wrap }).start(1));
+    await settled(node.create("/a"));
+    const { promise, resolve: goOn } = Promise.withResolvers<void>();
+    breakage.hang = promise;
+    const append = codeOf(() => node.append("/a", "x"));
+    await clock.advance(15_000);
+    expect(await settled(append)).toBe("durability");
+    expect(await settled(codeOf(() => node.append("/a", "y")))).toBe("unavailable");
+    breakage.hang = null;
+    goOn();
+    await clock.advance(100);
+    await settled(node.append("/a", "z"));
+    expect(await settled(node.bodies("/a"))).toEqual(["x", "z"]);
   });
 
   test("what waits for something that never becomes durable is answered, also when it came after the failure", async () => {
