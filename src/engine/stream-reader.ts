@@ -7,6 +7,8 @@
  * brought to the head of the log and the search repeated before it counts as damage (FAULTS G2).
  */
 import { PicoError } from "../lib/errors.ts";
+import { OBJECT_READS_MAX } from "../lib/limits.ts";
+import { mapConcurrently } from "../lib/map-concurrently.ts";
 import type { ObjectEntry, StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { DataObjectReaders } from "./data-object-readers.ts";
@@ -56,7 +58,7 @@ export class StreamReader {
   async readTailState(streamId: number): Promise<TailState | null> {
     for (let search = 1; ; search++) {
       const objects = this.metadata.view.liveObjectsOf(streamId);
-      const found = await Promise.all(objects.map((object) => this.objects.readTailState(object, streamId)));
+      const found = await mapConcurrently(objects, OBJECT_READS_MAX, (object) => this.objects.readTailState(object, streamId));
       const missing = objects.find((_, at) => found[at] === "object_missing");
       if (missing === undefined) return newest(found);
       if (search >= SEARCHES_MAX) throw this.#damage(streamId, "its tail state", missingFromStore(this.objects.describe(missing)));
@@ -142,7 +144,7 @@ export class StreamReader {
 
   /** Those of the objects that hold the offset sought, by their filters and indexes. */
   async #holders(candidates: readonly ObjectEntry[], streamId: number): Promise<readonly ObjectEntry[]> {
-    const holds = await Promise.all(candidates.map((object) => this.objects.mayContain(object, streamId)));
+    const holds = await mapConcurrently(candidates, OBJECT_READS_MAX, (object) => this.objects.mayContain(object, streamId));
     return candidates.filter((_, at) => holds[at]);
   }
 

@@ -4,6 +4,7 @@
  * then on, also where the process that wrote it died before its own sync.
  */
 import { WAL_FILES_READ_MAX } from "../lib/limits.ts";
+import { mapConcurrently } from "../lib/map-concurrently.ts";
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { LocalDirectory } from "../storage/local-directory.ts";
 import { FRAME_HEADER_BYTES, type FramePlace, formatWalFileName, parseWalFileName, scanWalFile, WAL_PAGE_BYTES } from "./wal-file.ts";
@@ -26,15 +27,15 @@ export async function readWalLife(directory: LocalDirectory, registration: Regis
     if (name.kind === "tombstone") life.tombstones.add(name.number);
     else frameFiles.push(text);
   }
-  const unread = frameFiles.values();
-  const readOn = async () => {
-    for (const text of unread) life.files.push(await readFrameFile(directory, text, registration));
-  };
-  const readers = await Promise.allSettled(Array.from({ length: WAL_FILES_READ_MAX }, readOn));
-  const failed = readers.find((reader) => reader.status === "rejected");
-  if (failed === undefined) return life;
-  for (const { file } of life.files) await closeQuietly(file);
-  throw failed.reason;
+  try {
+    await mapConcurrently(frameFiles, WAL_FILES_READ_MAX, async (text) => {
+      life.files.push(await readFrameFile(directory, text, registration));
+    });
+  } catch (error) {
+    for (const { file } of life.files) await closeQuietly(file);
+    throw error;
+  }
+  return life;
 }
 
 /**

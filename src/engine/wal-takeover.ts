@@ -27,6 +27,7 @@ import {
   WAL_RETRY_MS_MAX,
   WAL_RETRY_MS_MIN,
 } from "../lib/limits.ts";
+import { mapConcurrently } from "../lib/map-concurrently.ts";
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
 import { type DecodedSegment, decodeSegment, describeSegment, encodeTombstone } from "./wal-segment.ts";
@@ -130,15 +131,8 @@ class Survey {
     const { store, registration, position } = this.#options;
     const numbers = await patiently(this.#options, () => store.list(registration, position));
     const unseen = numbers.filter((number) => !this.#found.has(number));
-    let next = 0;
-    const readOn = async () => {
-      for (let at = next++; at < unseen.length; at = next++) {
-        const number = unseen[at];
-        assert(number !== undefined && number > position, "a WAL store lists above the number asked");
-        await this.#read(number);
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(TAKEOVER_READS_MAX, unseen.length) }, readOn));
+    for (const number of unseen) assert(number > position, "a WAL store lists above the number asked");
+    await mapConcurrently(unseen, TAKEOVER_READS_MAX, (number) => this.#read(number));
   }
 
   async #read(number: number): Promise<void> {
