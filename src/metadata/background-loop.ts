@@ -1,9 +1,10 @@
 /**
  * Rounds of background work, one behind the other, with a pause between. An error ends its round and
- * never the loop (FAULTS G7); only a broken invariant is fatal. Whoever watches it reads `lastSuccessMs`.
+ * never the loop (FAULTS G7); a broken invariant or damage is fatal. Whoever watches it reads `lastSuccessMs`.
  */
 import { InvariantError } from "../lib/assert.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
+import { isPicoError } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 
 export interface BackgroundLoopOptions {
@@ -80,7 +81,7 @@ export class BackgroundLoop {
       // The first of a row only: a database that is away would fill the log.
       if (this.#failures === 0) logger.warn(`${name} failed and will be tried again`, { error });
       this.#failures += 1;
-      if (error instanceof InvariantError) onFatal(error);
+      if (error instanceof InvariantError || isPicoError(error, "corrupt")) onFatal(error);
     }
   }
 }

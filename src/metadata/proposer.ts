@@ -221,6 +221,7 @@ export class Proposer {
         await whenAborted(flight.settled.signal);
         return;
       } catch (error) {
+        if (isPicoError(error, "corrupt")) return this.#options.onFatal(error);
         const isCertain = isPicoError(error, "database_failed") || isPicoError(error, "storage_full");
         if (!isCertain) flight.isDoubtful = true;
         if (!flight.isSettled && !flight.isDoubtful && tries >= PROPOSAL_TRIES_MAX) {

@@ -42,7 +42,7 @@ export function openSqliteFile(path: string): { readonly database: Database; rea
     }
     return { database, warning };
   } catch (error) {
-    throw databaseError(`opening ${path}`, error);
+    throw databaseError(`opening ${path}`, error, path);
   }
 }
 
@@ -53,7 +53,7 @@ export function openSqliteReader(path: string): Database {
     database.run(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
     return database;
   } catch (error) {
-    throw databaseError(`opening ${path}`, error);
+    throw databaseError(`opening ${path}`, error, path);
   }
 }
 

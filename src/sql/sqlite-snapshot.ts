@@ -41,7 +41,7 @@ export class SqliteSnapshotCursor {
       this.head = readSnapshotHead(database);
     } catch (error) {
       this.close();
-      throw databaseError("readSnapshot", error);
+      throw databaseError("readSnapshot", error, this.#database.filename);
     }
   }
 
@@ -58,7 +58,7 @@ export class SqliteSnapshotCursor {
       this.#lastKey = rows.at(-1)?.key ?? last;
       return rows;
     } catch (error) {
-      throw databaseError("readSnapshot", error);
+      throw databaseError("readSnapshot", error, this.#database.filename);
     }
   }
 

@@ -43,7 +43,7 @@ export class SqliteSource {
         fs.closeSync(file);
       }
     } catch (error) {
-      throw databaseError(`copying ${this.#path} to ${path}`, error);
+      throw databaseError(`copying ${this.#path} to ${path}`, error, this.#path);
     }
   }
 
@@ -69,7 +69,7 @@ export class SqliteSource {
     try {
       table = this.#database.query("SELECT 1 FROM sqlite_schema WHERE name = 'pico_schema'").get();
     } catch (error) {
-      throw databaseError(`opening ${this.#path}`, error);
+      throw databaseError(`opening ${this.#path}`, error, this.#path);
     }
     if (table !== null) return;
     throw new PicoError("settings", `${this.#path} is a database, but none of pico; name the node's own`, {

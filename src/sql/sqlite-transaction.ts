@@ -8,7 +8,7 @@ import { messageOf, PicoError } from "../lib/errors.ts";
 
 /**
  * Runs `body` holding the write lock from the start, and commits. On any error everything is rolled back:
- * `storage_full`, `database_failed`, or what `body` threw; `unknown_outcome` only where the commit itself
+ * `storage_full`, `database_failed`, `corrupt`, or what `body` threw; `unknown_outcome` only where the commit itself
  * failed in a way that leaves open whether it reached the disk.
  */
 export function runWrite<T>(database: Database, operation: string, body: () => T): T {
@@ -17,7 +17,7 @@ export function runWrite<T>(database: Database, operation: string, body: () => T
     database.run("COMMIT");
   } catch (error) {
     abandon(database);
-    throw commitError(operation, error);
+    throw commitError(operation, error, database.filename);
   }
   return result;
 }
@@ -29,10 +29,13 @@ export function runRead<T>(database: Database, operation: string, body: () => T)
   return result;
 }
 
-/** The error of an operation that certainly changed nothing. */
-export function databaseError(operation: string, error: unknown): Error {
+/** The error of an operation on the file at `path` that certainly changed nothing: `corrupt` where SQLite finds the file damaged. */
+export function databaseError(operation: string, error: unknown, path: string): Error {
   if (error instanceof PicoError || error instanceof InvariantError) return error;
   const sqlite = sqliteCodeOf(error);
+  if (sqlite === "SQLITE_NOTADB" || sqlite?.startsWith("SQLITE_CORRUPT")) {
+    return new PicoError("corrupt", `${path} is damaged: ${messageOf(error)}; restore it from a backup`, { where: path, operation }, error);
+  }
   const isFull = sqlite === "SQLITE_FULL";
   const advice = isFull ? "; free space" : sqlite === "SQLITE_BUSY" ? "; another process holds the database" : "";
   return new PicoError(
@@ -66,7 +69,7 @@ function runUncommitted<T>(database: Database, operation: string, begin: string,
     return body();
   } catch (error) {
     abandon(database);
-    throw databaseError(operation, error);
+    throw databaseError(operation, error, database.filename);
   }
 }
 
@@ -84,9 +87,9 @@ function abandon(database: Database): void {
  * A commit is its last frame in the SQLite WAL, then a sync. Where the frame did not fit it did not happen;
  * where the sync failed, the frame may yet be found after a restart.
  */
-function commitError(operation: string, error: unknown): Error {
+function commitError(operation: string, error: unknown, path: string): Error {
   const sqlite = sqliteCodeOf(error);
-  if (sqlite === "SQLITE_FULL" || sqlite === "SQLITE_BUSY") return databaseError(operation, error);
+  if (sqlite === "SQLITE_FULL" || sqlite === "SQLITE_BUSY") return databaseError(operation, error, path);
   return new PicoError(
     "unknown_outcome",
     `${operation} may have taken effect: SQLite failed to commit: ${messageOf(error)}`,

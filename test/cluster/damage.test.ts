@@ -12,6 +12,7 @@ import { TestNode } from "./test-node.ts";
 
 const TEST_MS = 60_000;
 const RECORDS = 30;
+const SQLITE_PAGE_BYTES = 4096;
 const record = (number: number) => `${number};`.padEnd(100, ".");
 const WHOLE = Array.from({ length: RECORDS }, (_, number) => record(number)).join("");
 
@@ -184,6 +185,37 @@ test(
     expect(walSizes(node)).toEqual(before);
   },
   TEST_MS,
+);
+
+test(
+  "a page of the database overwritten, each in turn: the start is refused with its path, or serves everything",
+  async () => {
+    const pages = statSync(join(golden.dataDirectory, "meta.db")).size / SQLITE_PAGE_BYTES;
+    expect(pages).toBeGreaterThan(4);
+    let refusals = 0;
+    for (let page = 1; page < pages; page++) {
+      await using node = await copyOfGolden();
+      const path = join(node.dataDirectory, "meta.db");
+      changeBytes(path, page * SQLITE_PAGE_BYTES, (bytes) => bytes.fill(0xa5), SQLITE_PAGE_BYTES);
+      const process = node.spawn();
+      const isReady = await Promise.race([
+        process.exited.then(() => false),
+        process.ready().then(
+          () => true,
+          () => false,
+        ),
+      ]);
+      if (isReady) {
+        expect(await damagedStreams(node)).toEqual([]);
+        continue;
+      }
+      refusals++;
+      expect(await process.exited).toMatchObject({ exitCode: 1 });
+      expect(process.lastWords()).toContain(path);
+    }
+    expect(refusals).toBeGreaterThan(0);
+  },
+  5 * TEST_MS,
 );
 
 test.each([5, 100])(
