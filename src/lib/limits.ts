@@ -37,6 +37,8 @@ export const LIST_LIMIT_DEFAULT = 1000;
 export const LIST_LIMIT_MAX = 10_000;
 /** Live reads (long polls and SSE) of one node. */
 export const WAITERS_MAX = 100_000;
+/** Event streams of a listener that are served in one turn of the event loop; what came in meanwhile goes before the others. */
+export const EVENT_STREAMS_PER_TURN = 32;
 
 // WAL.
 /** Entry bytes not yet uploaded; beyond, appends answer `unavailable`. */

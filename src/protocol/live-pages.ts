@@ -1,15 +1,10 @@
 /**
- * The pages of an event stream, one at a time: what is there, then waits for more. Quiet times are filled
- * with comments. Ends when the stream is closed and drained, deleted, or moved away; the data that came
- * with a close is sent before the close is told.
+ * The pages of an event stream, one at a time: what is there, then waits for more. Ends when the stream is
+ * closed and drained, deleted, or moved away; the data that came with a close is sent before the close is told.
  */
 import { isPicoError } from "../lib/errors.ts";
-import { SSE_HEARTBEAT_MS } from "../lib/limits.ts";
-import type { ReadPage, ReadRequest, StreamService } from "../streams/stream-service.ts";
-import type { EventSource } from "./live-reads.ts";
-import { SSE_COMMENT } from "./sse-encoder.ts";
-
-export type PageSource = EventSource;
+import type { MaybePromise, ReadPage, ReadRequest, StreamService, Waiter, WaitOutcome } from "../streams/stream-service.ts";
+import type { EventSource, NextChunk } from "./live-reads.ts";
 
 /** `first` is the page that `request` was answered with. An empty one is sent too: it says where the reader stands. */
 export function makePageSource(
@@ -17,43 +12,75 @@ export function makePageSource(
   first: ReadPage,
   request: ReadRequest,
   encode: (page: ReadPage) => Uint8Array,
-): PageSource {
-  let pending: ReadPage | null = first;
-  let last = first;
+): EventSource {
+  return new PageSource(service, first, request, encode);
+}
 
-  /** The next page worth sending; null: the stream ends. "quiet": nothing came for a while. */
-  async function findPage(signal: AbortSignal): Promise<ReadPage | null | "quiet"> {
-    while (!signal.aborted) {
-      if (last.isUpToDate) {
-        const outcome = await service.wait(last.info.streamId, last.next, SSE_HEARTBEAT_MS, signal);
-        if (outcome === "deleted" || outcome === "moved") return null;
-        if (outcome === "timeout") return signal.aborted ? null : "quiet";
-      }
-      const page = await service.read({ ...request, from: last.next });
-      if (page.info.streamId !== last.info.streamId) return null;
-      last = page;
-      if (page.next > page.from || page.isEnd) return page;
-    }
-    return null;
+class PageSource implements EventSource, Waiter {
+  #last: ReadPage;
+  #isFirstSent = false;
+  /** Woken: there is something to read. */
+  #isWoken = false;
+  /** The stream that was followed is not here any more. */
+  #isGone = false;
+  #wakeReader: () => void = () => {};
+
+  constructor(
+    private readonly service: StreamService,
+    first: ReadPage,
+    private readonly request: ReadRequest,
+    private readonly encode: (page: ReadPage) => Uint8Array,
+  ) {
+    this.#last = first;
   }
 
-  return {
-    async next(signal) {
-      if (pending !== null) {
-        const page = pending;
-        pending = null;
-        return encode(page);
-      }
-      if (last.isEnd) return null;
-      try {
-        const page = await findPage(signal);
-        if (page === "quiet") return SSE_COMMENT;
-        return page === null ? null : encode(page);
-      } catch (error) {
-        // The stream went away, or this node may not serve it now: the client asks again and is told.
-        if (isPicoError(error) && error.code !== "corrupt") return null;
-        throw error;
-      }
-    },
-  };
+  get offset(): number {
+    return this.#last.next;
+  }
+
+  wake(outcome: WaitOutcome): void {
+    this.#isWoken = true;
+    this.#isGone = outcome === "deleted" || outcome === "moved";
+    this.#wakeReader();
+  }
+
+  next(wake: () => void): MaybePromise<NextChunk> {
+    this.#wakeReader = wake;
+    try {
+      const chunk = this.#find();
+      return chunk instanceof Promise ? chunk.catch(endOrThrow) : chunk;
+    } catch (error) {
+      return endOrThrow(error);
+    }
+  }
+
+  stopWaiting(): void {
+    this.service.unpark(this.#last.info.streamId, this);
+  }
+
+  #find(): MaybePromise<NextChunk> {
+    const last = this.#last;
+    if (!this.#isFirstSent) {
+      this.#isFirstSent = true;
+      return this.encode(last);
+    }
+    if (last.isEnd || this.#isGone) return null;
+    if (last.isUpToDate && !this.#isWoken && this.service.park(last.info.streamId, this)) return "wait";
+    this.#isWoken = false;
+    const page = this.service.read({ ...this.request, from: last.next });
+    return page instanceof Promise ? page.then((ready) => this.#take(ready)) : this.#take(page);
+  }
+
+  /** A page that is worth nothing is followed by a wait, or by another look. */
+  #take(page: ReadPage): MaybePromise<NextChunk> {
+    if (page.info.streamId !== this.#last.info.streamId) return null;
+    this.#last = page;
+    return page.next > page.from || page.isEnd ? this.encode(page) : this.#find();
+  }
+}
+
+/** The stream went away, or this node may not serve it now: the client asks again and is told. */
+function endOrThrow(error: unknown): null {
+  if (isPicoError(error) && error.code !== "corrupt") return null;
+  throw error;
 }

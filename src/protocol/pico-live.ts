@@ -6,7 +6,8 @@ import type { ReadPage, StreamService } from "../streams/stream-service.ts";
 import { cursorFor, PICO_CURSOR } from "./cursor.ts";
 import type { Exchange, Head } from "./exchange.ts";
 import { suspendIdleTimer } from "./http-listener.ts";
-import { makePageSource, type PageSource } from "./live-pages.ts";
+import { makePageSource } from "./live-pages.ts";
+import type { EventSource } from "./live-reads.ts";
 import { encodePicoJsonPage, PageCache } from "./page-encoding.ts";
 import { bodylessNotFound, EVENT_STREAM_CACHING, NO_STORE, picoAnswer } from "./pico-answer.ts";
 import type { PicoContext } from "./pico-listener.ts";
@@ -75,23 +76,26 @@ export async function followPico(context: PicoContext, exchange: Exchange, name:
   return picoAnswer(exchange, 200, body, head);
 }
 
-async function openSource(context: PicoContext, request: ReturnType<typeof pageRequest>): Promise<PageSource> {
+async function openSource(context: PicoContext, request: ReturnType<typeof pageRequest>): Promise<EventSource> {
   try {
     return makePageSource(context.service, await context.service.read(request), request, (page) => sharedEvents.get(page));
   } catch (error) {
     if (isPicoError(error, "not_found")) throw bodylessNotFound();
     // A position above the tail ends the stream behind its head (Pico 9).
-    if (isPicoError(error, "bad_request")) return { next: endAfterComment() };
+    if (isPicoError(error, "bad_request")) return endAfterComment();
     throw error;
   }
 }
 
-function endAfterComment(): PageSource["next"] {
-  let isSent = false;
-  return () => {
-    const chunk = isSent ? null : SSE_COMMENT;
-    isSent = true;
-    return Promise.resolve(chunk);
+function endAfterComment(): EventSource {
+  let chunk: Uint8Array | null = SSE_COMMENT;
+  return {
+    next() {
+      const sent = chunk;
+      chunk = null;
+      return sent;
+    },
+    stopWaiting() {},
   };
 }
 

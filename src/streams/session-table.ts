@@ -26,6 +26,8 @@ import { StreamSession } from "./stream-session.ts";
 export interface SessionTableEvents {
   /** A session was opened; it has no deadline yet. */
   opened(session: StreamSession): void;
+  /** A read that was parked in a session is parked no more. */
+  waitEnded(session: StreamSession): void;
   /** An idle session was dropped; the stream is still owned. */
   dropped(session: StreamSession): void;
   /**
@@ -171,7 +173,9 @@ export class SessionTable {
 
   #adopt(entry: StreamEntry, tailState: TailState): void {
     const log = this.engine.openLog(entry.streamId, tailState);
-    const session = new StreamSession(entry, log, new TailFold(tailState), this.engine, this.clock);
+    const session = new StreamSession(entry, log, new TailFold(tailState), this.engine, this.clock, (ended) =>
+      this.events.waitEnded(ended),
+    );
     session.lastUsedMs = this.clock.monotonicMs();
     this.#byName.set(entry.name, session);
     this.#byId.set(entry.streamId, session);

@@ -111,6 +111,14 @@ export interface ReadPage {
 /** Why a wait ended. `moved`: this node no longer owns the stream. */
 export type WaitOutcome = "data" | "closed" | "deleted" | "moved" | "timeout";
 
+/** A read that waits and is told by a call: what many wait for costs each of them no promise and no timer. */
+export interface Waiter {
+  /** The durable tail has to pass it. Does not change while the waiter is parked. */
+  readonly offset: number;
+  /** The wait is over. Called once for each time that it is parked; must neither throw nor do much. */
+  wake(outcome: WaitOutcome): void;
+}
+
 export interface ListRequest {
   readonly prefix: string;
   /** Exclusive; null: from the first. */
@@ -149,6 +157,13 @@ export interface StreamService {
    * that a recreated name is not mistaken for it. Keeps the stream alive meanwhile.
    */
   wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome>;
+  /**
+   * The same without a bound in time: `waiter` is woken once. False, and nothing parked, where there is no
+   * reason to wait: the tail is past its offset, the stream is closed or not in use here; a read tells.
+   */
+  park(streamId: number, waiter: Waiter): boolean;
+  /** Takes a parked waiter back; it is not woken any more. */
+  unpark(streamId: number, waiter: Waiter): void;
   /** Any node answers; needs no ownership. */
   list(request: ListRequest): ListResult;
 }

@@ -55,6 +55,8 @@ export class StreamSession implements AppendState {
     readonly tail: TailFold,
     private readonly engine: Engine,
     private readonly clock: Clock,
+    /** Called for each wait that is over. */
+    private readonly onWaitEnded: (session: StreamSession) => void,
   ) {
     this.mimeType = mimeOf(entry.settings.contentType);
     this.#isDurablyClosed = tail.isClosed;
@@ -97,12 +99,16 @@ export class StreamSession implements AppendState {
     return this.#waiters?.size ?? 0;
   }
 
-  /** Parks a read until the durable tail passes `offset`, or the stream is closed; looks once more behind the registration. */
-  wait(offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
-    this.#waiters ??= new WaiterList();
-    const outcome = this.#waiters.wait(offset, timeoutMs, signal, this.clock);
-    this.#wakeReaders();
-    return outcome;
+  /** How a wait at `offset` would end at once; null: it is to be parked, in this same turn. */
+  outcomeAt(offset: number): "data" | "closed" | null {
+    if (offset < this.log.durableOffset) return "data";
+    return this.#isDurablyClosed ? "closed" : null;
+  }
+
+  /** The reads that wait until the durable tail passes their offset, or the stream is closed. */
+  get waiters(): WaiterList {
+    this.#waiters ??= new WaiterList(() => this.onWaitEnded(this));
+    return this.#waiters;
   }
 
   /** Ends every wait: the stream is gone from here. */

@@ -31,6 +31,7 @@ import type {
   ReadRequest,
   StreamInfo,
   StreamService,
+  Waiter,
   WaitOutcome,
 } from "./stream-service.ts";
 import type { StreamSession } from "./stream-session.ts";
@@ -72,6 +73,7 @@ export class Streams implements StreamService {
     this.#isOwn = isOwn;
     this.#table = new SessionTable(clock, metadata, engine, isOwn, {
       opened: (session) => this.#opened(session),
+      waitEnded: (session) => this.#waitEnded(session),
       dropped: (session) => {
         if (session.entry.settings.ttlSeconds !== null && session.deadlineMs !== null)
           this.#expiry.keep(session.streamId, session.deadlineMs);
@@ -198,15 +200,33 @@ export class Streams implements StreamService {
     if (this.#isAbandoned) return "moved";
     const session = this.#table.byId(streamId) ?? (await this.#reopened(streamId));
     if (session === null) return this.#metadata.view.streamById(streamId)?.isDeleted === false ? "moved" : "deleted";
+    const outcome = session.outcomeAt(offset);
+    if (outcome !== null) return outcome;
+    this.#countWaiter();
+    return session.waiters.wait(offset, timeoutMs, signal, this.#clock);
+  }
+
+  park(streamId: number, waiter: Waiter): boolean {
+    const session = this.#isAbandoned ? undefined : this.#table.byId(streamId);
+    if (session === undefined || session.outcomeAt(waiter.offset) !== null) return false;
+    this.#countWaiter();
+    session.waiters.add(waiter);
+    return true;
+  }
+
+  unpark(streamId: number, waiter: Waiter): void {
+    this.#table.byId(streamId)?.waiters.remove(waiter);
+  }
+
+  #countWaiter(): void {
     if (this.#waiterCount >= WAITERS_MAX) throw unavailable(`${WAITERS_MAX} live reads wait on this node, which is its limit`);
     this.#waiterCount += 1;
-    try {
-      return await session.wait(offset, timeoutMs, signal);
-    } finally {
-      this.#waiterCount -= 1;
-      session.lastUsedMs = this.#clock.monotonicMs();
-      this.#touch(session);
-    }
+  }
+
+  #waitEnded(session: StreamSession): void {
+    this.#waiterCount -= 1;
+    session.lastUsedMs = this.#clock.monotonicMs();
+    this.#touch(session);
   }
 
   list(request: ListRequest): ListResult {

@@ -4,22 +4,6 @@ import { ManualClock, quiet } from "../support/manual-clock.ts";
 import { listenTo, type TestListeners } from "../support/test-listener.ts";
 import { FakeStream } from "./fake-streams.ts";
 
-/** Time-outs of waits by the test's clock, which the plain fake leaves out. */
-class TimedStream extends FakeStream {
-  waits = 0;
-  constructor(private readonly clock: ManualClock) {
-    super("/s");
-  }
-
-  override wait(...[streamId, offset, timeoutMs, signal]: Parameters<FakeStream["wait"]>): ReturnType<FakeStream["wait"]> {
-    this.waits += 1;
-    const over = new AbortController();
-    const timer = this.clock.schedule(timeoutMs, () => over.abort());
-    const both = signal === null ? over.signal : AbortSignal.any([signal, over.signal]);
-    return super.wait(streamId, offset, timeoutMs, both).finally(() => timer.cancel());
-  }
-}
-
 let listeners: TestListeners | null = null;
 
 afterEach(async () => {
@@ -29,7 +13,7 @@ afterEach(async () => {
 
 async function follow(kind: "pico" | "durableStreams") {
   const clock = new ManualClock();
-  const stream = new TimedStream(clock);
+  const stream = new FakeStream("/s");
   listeners = listenTo(stream, { clock });
   const answer = await fetch(`${listeners[kind]}/s?${kind === "pico" ? "seq" : "offset"}=now&live=sse`);
   const chunks: string[] = [];
@@ -62,12 +46,12 @@ describe.each(["pico", "durableStreams"] as const)("an event stream of %s", (kin
 
   test("has a comment for every 15 s of silence, not sooner, and its end at its time", async () => {
     const { clock, stream, chunks, ended } = await follow(kind);
-    await until(() => chunks.length === 1 && stream.waits === 1);
+    await until(() => chunks.length === 1 && stream.parks === 1);
     for (let comments = 1; comments <= 3; comments++) {
       await clock.advance(SSE_HEARTBEAT_MS - 1);
       expect(chunks.length).toBe(comments);
       await clock.advance(1);
-      await until(() => chunks.length === comments + 1 && stream.waits === comments + 1);
+      await until(() => chunks.length === comments + 1 && stream.parks === comments + 1);
       expect(chunks.at(-1)).toBe(":\n\n");
     }
     await clock.advance(10_000);

@@ -6,7 +6,7 @@ import { encodeRecordBatch } from "../../src/engine/record-batch.ts";
 import { RecordBatchView } from "../../src/engine/record-batch-view.ts";
 import { ByteWriter, utf8Encoder } from "../../src/lib/bytes.ts";
 import { PicoError } from "../../src/lib/errors.ts";
-import type { ReadPage, ReadRequest, StreamInfo, StreamService, WaitOutcome } from "../../src/streams/stream-service.ts";
+import type { ReadPage, ReadRequest, StreamInfo, StreamService, Waiter, WaitOutcome } from "../../src/streams/stream-service.ts";
 
 export class FakeStream implements StreamService {
   readonly batches: RecordBatchView[] = [];
@@ -17,7 +17,10 @@ export class FakeStream implements StreamService {
   reads = 0;
   /** Runs before each read: where a test changes the stream between a look and a wait. */
   beforeRead: (() => void) | null = null;
+  /** Waiters that were parked, woken ones included. */
+  parks = 0;
   readonly #waiters = new Set<() => void>();
+  readonly #parked = new Map<Waiter, () => void>();
 
   constructor(
     readonly name: string,
@@ -75,6 +78,30 @@ export class FakeStream implements StreamService {
       signal?.addEventListener("abort", look, { once: true });
       look();
     });
+  }
+
+  park(streamId: number, waiter: Waiter): boolean {
+    const look = () => {
+      const outcome = this.#outcome(streamId, waiter.offset, null);
+      if (outcome === null) return;
+      this.unpark(streamId, waiter);
+      waiter.wake(outcome);
+    };
+    if (this.#outcome(streamId, waiter.offset, null) !== null) return false;
+    this.parks += 1;
+    this.#waiters.add(look);
+    this.#parked.set(waiter, look);
+    return true;
+  }
+
+  unpark(_streamId: number, waiter: Waiter): void {
+    const look = this.#parked.get(waiter);
+    this.#parked.delete(waiter);
+    if (look !== undefined) this.#waiters.delete(look);
+  }
+
+  get parkedCount(): number {
+    return this.#parked.size;
   }
 
   #outcome(streamId: number, offset: number, signal: AbortSignal | null): WaitOutcome | null {

@@ -175,6 +175,38 @@ describe("streams over the engine", () => {
     });
   });
 
+  test("a parked waiter is told once of data, of the close, and of the delete; without a reason to wait none is parked", async () => {
+    const node = await new TestNode().start(1);
+    const { info } = await node.create("/a");
+    const outcomes: string[] = [];
+    const parkAt = (offset: number) => {
+      const waiter = { offset, wake: (outcome: string) => void outcomes.push(outcome) };
+      return { isParked: node.streams.park(info.streamId, waiter), unpark: () => node.streams.unpark(info.streamId, waiter) };
+    };
+    expect(parkAt(0).isParked).toBe(false);
+    await node.streams.head("/a");
+    expect(parkAt(0).isParked).toBe(true);
+    await node.append("/a", "x");
+    await node.append("/a", "y");
+    expect(parkAt(1).isParked).toBe(false);
+    const takenBack = parkAt(2);
+    expect(parkAt(2).isParked).toBe(true);
+    expect(node.streams.waiterCount).toBe(2);
+    takenBack.unpark();
+    expect(node.streams.waiterCount).toBe(1);
+    await node.append("/a", "", { records: [], close: true });
+    expect(outcomes).toEqual(["data", "closed"]);
+    expect(parkAt(2).isParked).toBe(false);
+
+    const other = await node.create("/b");
+    await node.streams.head("/b");
+    expect(node.streams.park(other.info.streamId, { offset: 0, wake: (outcome) => void outcomes.push(outcome) })).toBe(true);
+    await node.streams.delete("/b");
+    expect(outcomes).toEqual(["data", "closed", "deleted"]);
+    expect(node.streams.park(other.info.streamId, { offset: 0, wake: () => {} })).toBe(false);
+    expect(node.streams.waiterCount).toBe(0);
+  });
+
   test("a reader whose stream was deleted between its read and its wait is told so, also while forks keep the stream", async () => {
     const node = await new TestNode().start(1);
     for (const name of ["/kept", "/gone"]) {
