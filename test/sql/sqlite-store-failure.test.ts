@@ -131,7 +131,7 @@ describe("SQLite store in trouble", () => {
   test("a file that is no database fails the open by name, each time", async () => {
     await writeFile(path, "this is not a database, though it is long enough to be read as one ".repeat(100));
     await using store = disposable(new SqliteStore({ path, clock: systemClock }));
-    expect(await codeOf(store.open(identity))).toBe("database_failed");
+    expect(await codeOf(store.open(identity))).toBe("corrupt");
     expect(await codeOf(store.open(identity))).toBe("database_failed");
     await rm(path);
     expect(await store.open(identity)).toEqual({ clusterIdentity: identity });
