@@ -132,7 +132,7 @@ describe("SQLite store in trouble", () => {
     await writeFile(path, "this is not a database, though it is long enough to be read as one ".repeat(100));
     await using store = disposable(new SqliteStore({ path, clock: systemClock }));
     expect(await codeOf(store.open(identity))).toBe("corrupt");
-    expect(await codeOf(store.open(identity))).toBe("database_failed");
+    expect(await codeOf(store.open(identity))).toBe("corrupt");
     await rm(path);
     expect(await store.open(identity)).toEqual({ clusterIdentity: identity });
   });
