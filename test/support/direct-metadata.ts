@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../src/lib/clock.ts";
 import { PicoError } from "../../src/lib/errors.ts";
-import type { RegistrationName } from "../../src/lib/registration.ts";
+import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
 import { apply } from "../../src/metadata/apply.ts";
 import type { Command, Outcome } from "../../src/metadata/command.ts";
 import { COMMAND_VERSION } from "../../src/metadata/command-format.ts";
@@ -20,7 +20,8 @@ export class DirectMetadata implements Metadata {
   databaseOffsetMs = 0;
   readonly #held: (() => void)[] = [];
   #isHolding = false;
-  #batch = 0;
+  /** The next batch of each registration that a test speaks for. */
+  readonly #batches = new Map<string, number>();
   #listeners = new Set<Parameters<Metadata["onApplied"]>[0]>();
 
   constructor(
@@ -40,7 +41,6 @@ export class DirectMetadata implements Metadata {
   /** Registers `node`; returns its first stream id. */
   register(node: RegistrationName): number {
     this.registration = node;
-    this.#batch = 0;
     const outcome = this.#apply({
       type: "register",
       node,
@@ -98,12 +98,14 @@ export class DirectMetadata implements Metadata {
 
   #apply(command: Command): Outcome {
     const proposer = this.registration ?? { nodeId: 0, nodeEpoch: 0 };
+    const batch = this.#batches.get(formatRegistration(proposer)) ?? 0;
+    this.#batches.set(formatRegistration(proposer), batch + 1);
     const row = {
       index: this.view.appliedIndex + 1,
       atMs: this.clock.nowMs(),
       rowId: String(this.view.appliedIndex + 1).padStart(32, "0"),
       proposer,
-      batch: this.#batch++,
+      batch,
       version: COMMAND_VERSION,
       commands: [command],
     };
