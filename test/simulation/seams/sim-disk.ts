@@ -29,8 +29,13 @@ export class SimInode {
     for (let page = Math.floor(position / PAGE_BYTES); page <= last; page++) this.dirtyPages.add(page);
   }
 
-  /** The page is on the platter as it is now. */
+  /** The page is on the platter as it is now, and the file there is large enough to hold it. */
   storePage(page: number): void {
+    if (this.durable.length < this.cached.length) {
+      const grown = new Uint8Array(this.cached.length);
+      grown.set(this.durable);
+      this.durable = grown;
+    }
     const start = page * PAGE_BYTES;
     this.durable.set(this.cached.subarray(start, start + PAGE_BYTES), start);
   }
