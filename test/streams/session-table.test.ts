@@ -31,6 +31,7 @@ class SlowStore extends MemoryObjectStore {
 class Desk {
   readonly opened: StreamSession[] = [];
   readonly dropped: StreamSession[] = [];
+  readonly waitsEnded: StreamSession[] = [];
   readonly expired: StreamSession[] = [];
   readonly proposed: Command[] = [];
   catchUps = 0;
@@ -47,6 +48,7 @@ class Desk {
     const isOwn = ({ nodeId }: RegistrationName) => nodeId === 1;
     this.table = new SessionTable(clock, node.metadata, node.engine, isOwn, {
       opened: (session) => void this.opened.push(session),
+      waitEnded: (session) => void this.waitsEnded.push(session),
       dropped: (session) => void this.dropped.push(session),
       expire: async (session) => {
         this.expired.push(session);
@@ -154,9 +156,10 @@ describe("a name", () => {
     expect(desk.table.ready("/a")).toBe(first);
     expect(first.lastUsedMs).toBe(desk.clock.monotonicMs());
     await desk.run({ type: "delete_stream", streamId: first.streamId });
-    const waiting = first.wait(0, 60_000, null);
+    const waiting = first.waiters.wait(0, 60_000, null, desk.clock);
     desk.table.remove(first, "deleted");
     expect(await settled(waiting)).toBe("deleted");
+    expect(desk.waitsEnded).toEqual([first]);
     await desk.create("/a");
     const second = await desk.ready("/a");
     expect(second.streamId).not.toBe(first.streamId);
@@ -351,7 +354,7 @@ describe("a deadline", () => {
       const session = await desk.ready(name);
       session.deadlineMs = desk.clock.nowMs();
       const stop = new AbortController();
-      const waiting = session.wait(0, 1_000_000, stop.signal);
+      const waiting = session.waiters.wait(0, 1_000_000, stop.signal, desk.clock);
       due.push(desk.table.isDue(session));
       stop.abort();
       await waiting;
@@ -442,7 +445,7 @@ describe("a sweep", () => {
     const { desk, session } = await used();
     await desk.clock.advance(SESSION_IDLE_MS);
     const stop = new AbortController();
-    const waiting = session.wait(1, 1_000_000, stop.signal);
+    const waiting = session.waiters.wait(1, 1_000_000, stop.signal, desk.clock);
     desk.table.sweep();
     expect(desk.table.size).toBe(1);
     stop.abort();
