@@ -465,10 +465,11 @@ describe("a sweep", () => {
   test("spares a session whose last entry is not uploaded, or not even durable", async () => {
     const gated = gate();
     const { desk, session } = await used({ wal: gated.wal });
+    await desk.clock.advance(SESSION_IDLE_MS);
     gated.gated().hold();
     const request = { name: "/a", close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
     const appended = session.append({ ...request, records: [record("y")] });
-    await desk.clock.advance(SESSION_IDLE_MS);
+    await quiet();
     expect(desk.table.canDrop(session)).toBe(false);
     desk.table.sweep();
     gated.gated().release();
