@@ -279,10 +279,11 @@ export class Streams implements StreamService {
     return ownership !== null && this.#isOwn(ownership.owner.name, entry.streamId);
   }
 
-  /** An append or a read renews a sliding deadline. */
+  /** An append or a read renews a sliding deadline; none shortens it, also not where the database's clock went back. */
   #touch(session: StreamSession): void {
     const { ttlSeconds } = session.entry.settings;
-    if (ttlSeconds !== null) session.deadlineMs = deadlineAfter(this.#metadata.databaseNowMs(), ttlSeconds);
+    if (ttlSeconds === null) return;
+    session.deadlineMs = Math.max(session.deadlineMs ?? 0, deadlineAfter(this.#metadata.databaseNowMs(), ttlSeconds));
   }
 
   /**

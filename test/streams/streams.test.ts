@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { systemClock } from "../../src/lib/clock.ts";
 import { codeOf } from "../support/code-of.ts";
 import { DirectMetadata } from "../support/direct-metadata.ts";
-import { quiet } from "../support/manual-clock.ts";
+import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
 import { record, TestNode } from "../support/test-node.ts";
 
 describe("streams over the engine", () => {
@@ -215,6 +215,19 @@ describe("streams over the engine", () => {
       await node.streams.delete(name);
       expect(await node.streams.wait(info.streamId, 0, 60_000, null)).toBe("deleted");
     }
+  });
+
+  test("a touch after the database's clock went back does not shorten a sliding life", async () => {
+    const clock = new ManualClock();
+    const node = await settled(new TestNode({ clock }).start(1));
+    await settled(node.create("/a", { ttlSeconds: 10n }));
+    await settled(node.append("/a", "before"));
+    clock.stepWall(-5000);
+    await settled(node.append("/a", "after"));
+    await clock.advance(11_000);
+    expect(await settled(node.bodies("/a"))).toEqual(["before", "after"]);
+    await clock.advance(11_000);
+    expect(await settled(codeOf(() => node.bodies("/a")))).toBe("not_found");
   });
 
   test("a deleted name starts at 0 again with none of its former records", async () => {

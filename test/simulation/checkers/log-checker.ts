@@ -16,7 +16,7 @@ import { checkInvariants } from "../../../src/metadata/invariants.ts";
 import { MetadataState } from "../../../src/metadata/state.ts";
 import { type HashedRows, RowSum } from "../../../src/metadata/state-hash.ts";
 import type { LogRow, SnapshotWrite } from "../../../src/sql/sql-store.ts";
-import type { LifeFacts, LifeLog } from "../model/life-facts.ts";
+import type { DatabaseTime, LifeFacts, LifeLog } from "../model/life-facts.ts";
 import type { SimBucket } from "../seams/sim-bucket.ts";
 import type { SimDatabase } from "../seams/sim-database.ts";
 import type { World } from "../world/world.ts";
@@ -58,8 +58,8 @@ export class LogChecker implements LifeLog {
     return this.#lives.values();
   }
 
-  databaseNowMs(): number {
-    return this.database.nowMs();
+  databaseNow(): DatabaseTime {
+    return this.#databaseTime(this.database.nowMs());
   }
 
   /** A node's state at `index`: equal to the reference's. */
@@ -105,17 +105,18 @@ export class LogChecker implements LifeLog {
     trace.note(
       `log ${row.index} ${command.type} ${"streamId" in command ? command.streamId : ""} ${outcome.applied ? "applied" : outcome.code}`,
     );
-    if (command.type === "acquire_stream" && !outcome.applied && outcome.code === "expired") this.#removed(command.streamId, row.atMs);
+    if (command.type === "acquire_stream" && !outcome.applied && outcome.code === "expired")
+      this.#removed(command.streamId, this.#databaseTime(row.atMs));
     if (!outcome.applied) return;
     switch (command.type) {
       case "create_stream":
-        this.#created(command, row.atMs);
+        this.#created(command, this.#databaseTime(row.atMs));
         break;
       case "delete_stream":
         this.#removed(command.streamId, null);
         break;
       case "expire_stream":
-        this.#removed(command.streamId, row.atMs);
+        this.#removed(command.streamId, this.#databaseTime(row.atMs));
         break;
       case "commit":
         for (const object of command.objects) this.#checkStored(object.objectId);
@@ -130,7 +131,7 @@ export class LogChecker implements LifeLog {
     }
   }
 
-  #created(command: Extract<Command, { type: "create_stream" }>, databaseMs: number): void {
+  #created(command: Extract<Command, { type: "create_stream" }>, createdAt: DatabaseTime): void {
     const { streamId, name } = command;
     this.world.check(!this.#lives.has(streamId), () => `stream id ${streamId} was created twice`);
     const lives = this.#livesOf.get(name) ?? [];
@@ -143,19 +144,23 @@ export class LogChecker implements LifeLog {
       fork: command.fork,
       isCreatedClosed: command.isClosed,
       createdMs: this.world.nowMs,
-      createdDatabaseMs: databaseMs,
+      createdAt,
       removedMs: null,
-      expiredDatabaseMs: null,
+      expiredAt: null,
     };
     this.#lives.set(streamId, facts);
     this.#livesOf.set(name, [...lives, facts]);
   }
 
-  #removed(streamId: number, expiredDatabaseMs: number | null): void {
+  #databaseTime(atMs: number): DatabaseTime {
+    return { atMs, setBackMs: this.database.setBackMs };
+  }
+
+  #removed(streamId: number, expiredAt: DatabaseTime | null): void {
     const facts = this.#lives.get(streamId);
     if (facts === undefined || facts.removedMs !== null) throw this.world.failed(`stream ${streamId} was removed, and is not alive`);
     facts.removedMs = this.world.nowMs;
-    facts.expiredDatabaseMs = expiredDatabaseMs;
+    facts.expiredAt = expiredAt;
   }
 
   #checkStored(objectId: number): void {

@@ -4,6 +4,13 @@
  */
 import type { ForkOrigin, StreamSettings } from "../../../src/metadata/command.ts";
 
+/** A moment by the database's clock. */
+export interface DatabaseTime {
+  readonly atMs: number;
+  /** By how much the clock had been set back by then: with it added, time never falls. */
+  readonly setBackMs: number;
+}
+
 /** One life of a name: from its create to its removal. */
 export interface LifeFacts {
   readonly streamId: number;
@@ -12,12 +19,12 @@ export interface LifeFacts {
   readonly fork: ForkOrigin | null;
   readonly isCreatedClosed: boolean;
   readonly createdMs: number;
-  /** Database time of the row that created it. */
-  readonly createdDatabaseMs: number;
+  /** Of the row that created it. */
+  readonly createdAt: DatabaseTime;
   /** When its delete or expiry entered the log; null while it lives. */
   removedMs: number | null;
-  /** It was removed by expiry, at this database time. */
-  expiredDatabaseMs: number | null;
+  /** It was removed by expiry, then. */
+  expiredAt: DatabaseTime | null;
 }
 
 export interface LifeLog {
@@ -25,6 +32,5 @@ export interface LifeLog {
   /** All lives of a name, oldest first. */
   livesOf(name: string): readonly LifeFacts[];
   lives(): Iterable<LifeFacts>;
-  /** The database's clock now. */
-  databaseNowMs(): number;
+  databaseNow(): DatabaseTime;
 }

@@ -11,13 +11,13 @@ import type { PicoError } from "../../../src/lib/errors.ts";
 import type { AppendResult, CreateRequest, CreateResult, ReadPage, StreamInfo, WaitOutcome } from "../../../src/streams/stream-service.ts";
 import type { World } from "../world/world.ts";
 import { Batch, type BatchPlan } from "./batch.ts";
-import type { LifeFacts, LifeLog } from "./life-facts.ts";
+import type { DatabaseTime, LifeFacts, LifeLog } from "./life-facts.ts";
 import { type Floor, StreamModel } from "./stream-model.ts";
 
 export interface Span {
   readonly name: string;
   readonly startMs: number;
-  readonly startDatabaseMs: number;
+  readonly startedAt: DatabaseTime;
   /** By stream id: the bounds that held when the request was sent. */
   readonly floors: ReadonlyMap<number, Floor>;
 }
@@ -54,7 +54,7 @@ export class Model {
   begin(name: string): Span {
     const floors = new Map<number, Floor>();
     for (const facts of this.lives.livesOf(name)) floors.set(facts.streamId, this.stream(facts.streamId).floor);
-    return { name, startMs: this.world.nowMs, startDatabaseMs: this.lives.databaseNowMs(), floors };
+    return { name, startMs: this.world.nowMs, startedAt: this.lives.databaseNow(), floors };
   }
 
   /** Lives that the name has had so far. */
@@ -149,7 +149,7 @@ export class Model {
   /** A request that renews the life of the stream succeeded. */
   touched(span: Span, streamId: number): void {
     const stream = this.stream(streamId);
-    stream.lastTouchMs = Math.max(stream.lastTouchMs, span.startDatabaseMs);
+    stream.lastTouchMs = Math.max(stream.lastTouchMs, span.startedAt.atMs + span.startedAt.setBackMs);
     this.checkExpiry(stream.facts);
   }
 
@@ -230,18 +230,23 @@ export class Model {
     const last = lives[lives.length - 1];
     if (last === undefined || last.removedMs !== null || last.createdMs >= span.startMs) return;
     // It lived all the time. Only an expiry that the log does not show yet explains the answer.
-    this.#checkDue(last, this.lives.databaseNowMs(), `${what} of ${span.name} says that there is none`);
+    this.#checkDue(last, this.lives.databaseNow(), `${what} of ${span.name} says that there is none`);
   }
 
   /** A life that expired must have been due. */
   checkExpiry(facts: LifeFacts): void {
-    if (facts.expiredDatabaseMs !== null) this.#checkDue(facts, facts.expiredDatabaseMs, "it expired");
+    if (facts.expiredAt !== null) this.#checkDue(facts, facts.expiredAt, "it expired");
   }
 
-  #checkDue(facts: LifeFacts, atMs: number, what: string): void {
+  /**
+   * A sliding deadline is held to time that never falls: where the database's clock is set back behind a renewal
+   * and the owner then dies, the new deadline counts from the end of its registration, by the clock as it is then.
+   */
+  #checkDue(facts: LifeFacts, at: DatabaseTime, what: string): void {
     const { ttlSeconds, expiresAtMs } = facts.settings;
     const stream = this.stream(facts.streamId);
     const dueMs = ttlSeconds === null ? expiresAtMs : stream.lastTouchMs + Number(ttlSeconds) * 1000;
+    const atMs = ttlSeconds === null ? at.atMs : at.atMs + at.setBackMs;
     this.world.check(
       dueMs !== null && atMs >= dueMs - EXPIRY_TOLERANCE_MS,
       () => `${stream.label}: ${what} at database time ${atMs}, and it was due at ${dueMs} (last renewed at ${stream.lastTouchMs})`,
@@ -372,7 +377,7 @@ export class Model {
       if (facts.removedMs !== null) continue;
       const bounds = present.get(facts.streamId);
       if (bounds === undefined) {
-        this.#checkDue(facts, this.lives.databaseNowMs(), `it cannot be read ${how}`);
+        this.#checkDue(facts, this.lives.databaseNow(), `it cannot be read ${how}`);
         continue;
       }
       this.stream(facts.streamId).checkWhole(bounds.startOffset, bounds.nextOffset);

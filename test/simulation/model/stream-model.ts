@@ -37,7 +37,7 @@ export class StreamModel {
   removalKnownMs: number | null = null;
   /** Highest offset that anybody asked to trim to. */
   trimRequestedMax = 0;
-  /** Database time of the start of the latest request that renewed its life. */
+  /** Start of the latest request that renewed its life, in database time without its set-backs. */
   lastTouchMs: number;
 
   constructor(
@@ -46,7 +46,7 @@ export class StreamModel {
     private readonly source: StreamModel | null,
     private readonly batchOf: (batchId: number) => Batch | null,
   ) {
-    this.lastTouchMs = facts.createdDatabaseMs;
+    this.lastTouchMs = facts.createdAt.atMs + facts.createdAt.setBackMs;
     this.trimRequestedMax = source?.trimRequestedMax ?? 0;
   }
 

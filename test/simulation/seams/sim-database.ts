@@ -14,8 +14,8 @@ export class SimDatabase {
   readonly #connection: Database;
   /** Its clock is ahead of true time by so much. */
   offsetMs = 0;
-  /** Sum of the sizes of all steps of its clock so far. */
-  steppedMs = 0;
+  /** By how much its clock was set back so far, all times together. */
+  setBackMs = 0;
   /** Called after each row that was added, with that row. */
   onRow: (row: LogRow) => void = () => {};
   /** Called after each snapshot that was written. */
@@ -33,7 +33,7 @@ export class SimDatabase {
 
   stepClock(byMs: number): void {
     this.offsetMs += byMs;
-    this.steppedMs += Math.abs(byMs);
+    if (byMs < 0) this.setBackMs -= byMs;
   }
 
   insertBatch(insert: BatchInsert): BatchOutcome {
