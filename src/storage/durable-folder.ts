@@ -4,7 +4,7 @@
  */
 import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { errnoOf } from "./file-error.ts";
+import { errnoOf, isAbsence } from "./file-error.ts";
 
 /** Resolves when every entry that the folder has now is on the disk. */
 export async function syncFolder(path: string): Promise<void> {
@@ -38,16 +38,22 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Folders below a root that exists; remembers which are known to be durable, so that each is synced once. */
+/**
+ * Folders below a root that exists, by their paths relative to it (`""` for itself). Remembers which are known to
+ * be durable, so that each is made and synced once, and which are in doubt: after a failed sync the kernel has
+ * told of the error, a second sync would succeed on nothing, and nothing in the folder is vouched for until
+ * another process reads what the disk holds (FAULTS W2).
+ */
 export class DurableFolders {
   readonly #root: string;
   readonly #known = new Set<string>();
+  readonly #doubtful = new Set<string>();
 
   constructor(root: string) {
     this.#root = root;
   }
 
-  /** Resolves when the folder with this path relative to the root (`""` for itself) exists durably. */
+  /** Resolves when the folder exists durably. */
   async ensure(relative: string): Promise<void> {
     if (relative === "" || this.#known.has(relative)) return;
     const slash = relative.lastIndexOf("/");
@@ -58,12 +64,29 @@ export class DurableFolders {
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
     }
-    await syncFolder(join(this.#root, parent));
+    await this.sync(parent);
     if (this.#known.size >= KNOWN_FOLDERS_MAX) this.#known.clear();
     this.#known.add(relative);
   }
 
-  /** Forgets what is known: somebody removed a folder. */
+  /** Syncs the folder after a change in it; a failure puts it in doubt. */
+  async sync(relative: string): Promise<void> {
+    this.checkDoubt(relative);
+    try {
+      await syncFolder(join(this.#root, relative));
+    } catch (error) {
+      if (!isAbsence(error)) this.#doubtful.add(relative);
+      throw error;
+    }
+  }
+
+  /** Throws for a folder in doubt. */
+  checkDoubt(relative: string): void {
+    if (!this.#doubtful.has(relative)) return;
+    throw new Error(`an earlier sync of the folder ${JSON.stringify(relative)} failed; restart to read what the disk holds`);
+  }
+
+  /** Forgets which are known: somebody removed a folder. */
   forget(): void {
     this.#known.clear();
   }

@@ -10,8 +10,8 @@
  *
  * Invariants:
  * - Nothing is answered before it is durable: not `created`, not `exists`, not `deleted`.
- * - A folder whose sync failed is in doubt until the process ends: the kernel reports such an error once,
- *   and a second sync would succeed on nothing. Its objects are neither confirmed nor denied meanwhile.
+ * - A folder whose sync failed is in doubt until the process ends. Its objects are neither confirmed nor
+ *   denied meanwhile, and no folder is made in it.
  * - Folders are never removed, so that nobody creates in one that just went away.
  *
  * Where the file system has no hard links every create is refused. An object cannot have the key of a
@@ -24,7 +24,7 @@ import { messageOf, PicoError } from "../lib/errors.ts";
 import { FILE_CALL_TIMEOUT_MS, TEMPORARY_FILE_KEEP_MS } from "../lib/limits.ts";
 import { type Random, randomHex } from "../lib/random.ts";
 import { withDeadline } from "./call-deadline.ts";
-import { DurableFolders, makeFolder, syncFolder } from "./durable-folder.ts";
+import { DurableFolders, makeFolder } from "./durable-folder.ts";
 import { errnoOf, fileError, isAbsence, unknownFileOutcome } from "./file-error.ts";
 import { listFiles } from "./file-object-list.ts";
 import { checkDeleteKeys, checkListArguments, checkObjectKey, clipRange } from "./object-key.ts";
@@ -56,8 +56,6 @@ export class FileObjectStore implements ObjectStore {
   readonly #random: Random;
   readonly #timeoutMs: number;
   readonly #folders: DurableFolders;
-  /** Folders, relative to the root, whose sync failed. */
-  readonly #doubtful = new Set<string>();
   #isClosed = false;
 
   private constructor(options: FileObjectStoreOptions) {
@@ -146,7 +144,7 @@ export class FileObjectStore implements ObjectStore {
       await fs.rm(temporary, { force: true }).catch(() => undefined);
     }
     try {
-      await this.#syncFolder(folderOf(key));
+      await this.#folders.sync(folderOf(key));
     } catch (error) {
       throw unknownFileOutcome("create", this.#pathOf(key), key, error);
     }
@@ -216,7 +214,7 @@ export class FileObjectStore implements ObjectStore {
     }
     for (const [folder, inFolder] of folders) {
       try {
-        await this.#syncFolder(folder);
+        await this.#folders.sync(folder);
       } catch (error) {
         // A folder that never existed holds nothing that could come back.
         if (!isAbsence(error)) for (const key of inFolder) refusals.set(key, refusal(key, error));
@@ -236,22 +234,6 @@ export class FileObjectStore implements ObjectStore {
     }
   }
 
-  /** Syncs a folder after a change in it; a failure puts it in doubt. */
-  async #syncFolder(folder: string): Promise<void> {
-    this.#checkDoubt(folder);
-    try {
-      await syncFolder(join(this.#root, folder));
-    } catch (error) {
-      if (!isAbsence(error)) this.#doubtful.add(folder);
-      throw error;
-    }
-  }
-
-  #checkDoubt(folder: string): void {
-    if (!this.#doubtful.has(folder)) return;
-    throw new Error(`an earlier sync of the folder ${folder} failed; restart to read what the disk holds`);
-  }
-
   #checkOpen(operation: string): void {
     if (this.#isClosed) throw new PicoError("storage_failed", `${operation} refused: the store is closed`, { operation });
   }
@@ -260,7 +242,7 @@ export class FileObjectStore implements ObjectStore {
     this.#checkOpen(operation);
     checkObjectKey(operation, key);
     try {
-      this.#checkDoubt(folderOf(key));
+      this.#folders.checkDoubt(folderOf(key));
     } catch (error) {
       throw fileError(operation, this.#pathOf(key), key, error);
     }

@@ -171,6 +171,24 @@ describe("file object store", () => {
     await again.close();
   });
 
+  test("a folder that could not be synced into its parent is not trusted by the next create, though the disk is well again", async () => {
+    await store.create("k/1", bytesOf("x"));
+    let isFailing = true;
+    const opened = spyOnFolderSyncs(() => isFailing);
+    try {
+      expect(await codeOf(store.create("a/b", bytesOf("x")))).toBe("storage_failed");
+      isFailing = false;
+      expect(await codeOf(store.create("a/b", bytesOf("x")))).toBe("storage_failed");
+      expect(await codeOf(store.create("c/d", bytesOf("x")))).toBe("storage_failed");
+      expect(await store.create("k/2", bytesOf("x"))).toBe("created");
+    } finally {
+      opened.mockRestore();
+    }
+    const again = await openStore();
+    expect(await again.create("a/b", bytesOf("x"))).toBe("created");
+    await again.close();
+  });
+
   test("a loser of a race is told so only when the winner's object is durable", async () => {
     const twin = await openStore();
     await twin.create("a/b", bytesOf("x"));
