@@ -223,15 +223,19 @@ export class NodeCore {
     return recovery;
   }
 
-  /** Replays what earlier lives left, without writing, and answers reads of their streams. */
+  /**
+   * Replays what earlier lives left, without writing, and answers reads of their streams. This life has written
+   * nothing: what it inherited from those that are ended is in data objects.
+   */
   async #serveReads(): Promise<void> {
     const { log } = this.#components;
     try {
-      for (const victim of this.#unended()) {
-        if (sameRegistration(victim, this.metadata.registration)) continue;
-        const entry = this.metadata.view.registration(victim);
-        await this.#recoveryOf(victim).inspect(entry?.fencedNumber ?? entry?.committedNumber ?? 0);
-        this.#own.add(formatRegistration(victim));
+      for (const name of this.#unended()) {
+        if (!sameRegistration(name, this.metadata.registration)) {
+          const entry = this.metadata.view.registration(name);
+          await this.#recoveryOf(name).inspect(entry?.fencedNumber ?? entry?.committedNumber ?? 0);
+        }
+        this.#own.add(formatRegistration(name));
       }
       this.#phase = "degraded";
     } catch (error) {
@@ -241,6 +245,7 @@ export class NodeCore {
 
   /** Uploads everything, stores deadlines, ends the registration. Rejects where that cannot be done; then `abandon`. */
   async stop(): Promise<void> {
+    if (this.#cause !== null) throw this.#cause;
     const wasServing = this.#phase === "serving";
     this.#phase = "stopping";
     this.streams.stop();

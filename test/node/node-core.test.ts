@@ -28,12 +28,14 @@ const SETTINGS = {
   blockCacheBytes: MIB,
 };
 
-/** The WAL of one host, whose `begin` a test can hold, and which can stop answering creates. */
+/** The WAL of one host, whose `begin` a test can hold or refuse, and which can stop answering creates. */
 class HeldWal extends ObjectWal {
   held: Promise<void> = Promise.resolve();
+  isFull = false;
   isSilent = false;
   override async begin(): Promise<void> {
     await this.held;
+    if (this.isFull) throw new PicoError("storage_full", "no room for the first files of the WAL");
   }
   override create(...parameters: Parameters<ObjectWal["create"]>) {
     return this.isSilent ? new Promise<never>(() => {}) : super.create(...parameters);
@@ -97,6 +99,42 @@ describe("a node without sockets", () => {
     await clock.advance(60_000);
     expect(sql.calls.length).toBe(calls);
     expect(clock.timerCount).toBe(0);
+  });
+
+  test("with room for the end of its old WAL and none for a WAL of its own, it serves reads, and starts when there is room", async () => {
+    const { clock, open } = makeHost();
+    const first = await settled(open());
+    await settled(first.core.start(NO_ADDRESSES));
+    await settled(first.core.streams.create({ ...create, name: "/a", records: [record("x")] }));
+    first.core.abandon();
+    await clock.advance(1000);
+    const { core, wal } = await settled(open());
+    // Reads are served before the start is complete only where a lock proves that nobody else writes.
+    Object.defineProperty(wal, "kind", { value: "local" });
+    wal.isFull = true;
+    const starting = core.start(NO_ADDRESSES);
+    await clock.advance(3000);
+    expect([...core.metadata.view.registrations()].map(({ state }) => state)).toEqual(["ended", "live"]);
+    expect(core.phase).toBe("degraded");
+    expect(core.router.route("/a", "pico")).toEqual({ kind: "here" });
+    expect(await bodiesAt(core, "/a")).toBe(1);
+    const append = { name: "/a", close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
+    expect(await settled(codeOf(async () => core.streams.append({ ...append, records: [record("y")] })))).toBe("unavailable");
+    wal.isFull = false;
+    await clock.advance(3000);
+    await settled(starting);
+    await settled(core.streams.append({ ...append, records: [record("y")] }));
+    expect(await bodiesAt(core, "/a")).toBe(2);
+    core.abandon();
+  });
+
+  test("a stop of a node that has failed is no graceful one: it is refused with the failure", async () => {
+    const { open } = makeHost();
+    const { core } = await settled(open());
+    await settled(core.start(NO_ADDRESSES));
+    core.fail(new PicoError("corrupt", "the log was replaced"));
+    for (let turns = 0; turns < 50; turns++) await quiet();
+    expect(await settled(codeOf(() => core.stop()))).toBe("corrupt");
   });
 
   test("a start that the node's own failure cuts short is refused with that failure", async () => {
