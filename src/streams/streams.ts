@@ -191,15 +191,18 @@ export class Streams implements StreamService {
     if (this.#isAbandoned) throw unavailable("this node is stopping");
     const ready = this.#table.ready(name);
     if (!(ready instanceof Promise)) return run(ready);
-    return ready.then((session) =>
-      session.frozen === null && this.#table.byId(session.streamId) === session ? run(session) : this.#use(name, run),
-    );
+    return ready.then((session) => {
+      const isUsable = !this.#isAbandoned && session.frozen === null && this.#table.byId(session.streamId) === session;
+      return isUsable ? run(session) : this.#use(name, run);
+    });
   }
 
   async wait(streamId: number, offset: number, timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {
     if (this.#isAbandoned) return "moved";
     const session = this.#table.byId(streamId) ?? (await this.#reopened(streamId));
     if (session === null) return this.#metadata.view.streamById(streamId)?.isDeleted === false ? "moved" : "deleted";
+    // It may have come while the session was opened, and would wake nobody who is parked now.
+    if (this.#isAbandoned) return "moved";
     const outcome = session.outcomeAt(offset);
     if (outcome !== null) return outcome;
     this.#countWaiter();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { SESSION_IDLE_MS, SSE_HEARTBEAT_MS } from "../../src/lib/limits.ts";
+import { codeOf } from "../support/code-of.ts";
 import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
 import { listenTo } from "../support/test-listener.ts";
 import { TestNode } from "../support/test-node.ts";
@@ -30,6 +31,19 @@ describe("reads that wait on a silent stream", () => {
     expect(node.streams.sessionCount).toBe(1);
     await settled(node.append("/a", "at last"));
     expect(await settled(Promise.all(waits))).toEqual(["data", "data"]);
+  });
+
+  test("that waits for its session when the node gives up is answered at once, and so is a read", async () => {
+    const { node, clock } = await startNode();
+    const { streamId } = await settled(node.streams.head("/a"));
+    await clock.advance(SESSION_IDLE_MS * 1.5);
+    expect(node.streams.sessionCount).toBe(0);
+    const from = { name: "/a", from: "start", recordsMax: 0, bytesMax: 1000 } as const;
+    const reading = codeOf(async () => node.streams.read(from));
+    const waiting = node.streams.wait(streamId, 1, SESSION_IDLE_MS * 10, null);
+    node.streams.abandon();
+    expect(await settled(reading)).toBe("unavailable");
+    expect(await settled(waiting)).toBe("moved");
   });
 
   test("long poll and event stream of both protocols get an append behind three idle limits", async () => {
