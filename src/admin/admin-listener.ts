@@ -67,6 +67,10 @@ const METHODS_BY_PATH: ReadonlyMap<string, string> = new Map([
 ]);
 
 const BASE_HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
+const PREFLIGHT_HEADERS = {
+  "access-control-allow-methods": "GET, PUT, POST, DELETE, OPTIONS",
+  "access-control-allow-headers": "authorization, content-type",
+} as const;
 
 export interface AdminContext {
   readonly source: AdminSource;
@@ -77,7 +81,7 @@ export interface AdminContext {
 
 export function createAdminListener({ source, policy, log, clock }: AdminContext): HttpListener {
   const app = new Elysia({ serve: { idleTimeout: IDLE_SECONDS, development: false } })
-    .onRequest(({ request }) => judgePage(request, policy))
+    .onRequest(({ request, set }) => judgePage(request, policy, set.headers))
     .onError(({ error, code, request }) => {
       if (code === "NOT_FOUND") return notServed(request);
       log.error("an admin request failed", { path: pathOf(request), error });
@@ -92,24 +96,18 @@ export function createAdminListener({ source, policy, log, clock }: AdminContext
   return listenerOf(app, clock);
 }
 
-/** Refuses foreign pages and answers preflights of the others. */
-function judgePage(request: Request, policy: OriginPolicy): Response | undefined {
+/** Refuses foreign pages; lets the others read the answer, whichever it will be, and answers their preflights. */
+function judgePage(request: Request, policy: OriginPolicy, head: Record<string, string | number>): Response | undefined {
   const { headers } = request;
   const origin = headers.get("origin") ?? undefined;
   const verdict = judgeOrigin(policy, { origin, fetchSite: headers.get("sec-fetch-site") ?? undefined, authority: headers.get("host") });
-  if (request.method === "OPTIONS") return preflight(verdict.isAllowed ? verdict.allowOrigin : null);
+  if (verdict.isAllowed && verdict.allowOrigin !== null) {
+    head["access-control-allow-origin"] = verdict.allowOrigin;
+    head.vary = "Origin";
+  }
+  if (request.method === "OPTIONS") return new Response(null, { status: 204, headers: { ...BASE_HEADERS, ...PREFLIGHT_HEADERS } });
   if (!verdict.isAllowed) return json(403, { error: `refused: the ${verdict.reason}` });
   return undefined;
-}
-
-function preflight(allowOrigin: string | null): Response {
-  const headers: Record<string, string> = {
-    ...BASE_HEADERS,
-    "access-control-allow-methods": "GET, PUT, POST, DELETE, OPTIONS",
-    "access-control-allow-headers": "authorization, content-type",
-  };
-  if (allowOrigin !== null) headers["access-control-allow-origin"] = allowOrigin;
-  return new Response(null, { status: 204, headers });
 }
 
 function notServed(request: Request): Response {

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type AdminSource, createAdminListener } from "../../src/admin/admin-listener.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import type { HttpListener } from "../../src/protocol/http-listener.ts";
+import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
+import { silentLog } from "../support/silent-log.ts";
+
+const NOT_READY = { ready: false, serving: false, registered: false, appliedIndex: 0, nodeId: 1, phase: "starting", recovery: null };
+const source: AdminSource = {
+  ready: () => NOT_READY,
+  cluster: () => {
+    throw new Error("secret of the house");
+  },
+};
+
+/** An answer of each kind: path, method, status. */
+const ANSWERS = [
+  ["/health", "GET", 200],
+  ["/health", "HEAD", 200],
+  ["/ready", "GET", 503],
+  ["/nothing", "GET", 404],
+  ["/ready", "POST", 405],
+  ["/admin/cluster", "GET", 500],
+  ["/ready", "OPTIONS", 204],
+] as const;
+
+describe("the admin listener", () => {
+  let listener: HttpListener;
+  let address: string;
+  beforeAll(() => {
+    const policy = makeOriginPolicy({ corsOrigins: ["https://ops.example"], allowedHosts: [], advertisedUrls: [] });
+    listener = createAdminListener({ source, policy, log: silentLog, clock: systemClock });
+    address = listener.listen({ hostname: "127.0.0.1", port: 0 }).address;
+  });
+  afterAll(() => listener.stop(0));
+
+  test.each(ANSWERS)("%s %s is %i, and a page of an allowed origin may read it", async (path, method, status) => {
+    for (const origin of ["https://ops.example", "http://localhost:3000"]) {
+      const answer = await fetch(address + path, { method, headers: { origin } });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("access-control-allow-origin")).toBe(origin);
+      expect(answer.headers.get("vary")).toBe("Origin");
+    }
+    const plain = await fetch(address + path, { method });
+    expect(plain.status).toBe(status);
+    expect(plain.headers.get("access-control-allow-origin")).toBeNull();
+    expect(await plain.text()).not.toContain("secret");
+  });
+
+  test("a foreign page gets 403 and no CORS header, on every method but OPTIONS", async () => {
+    for (const [path, method] of ANSWERS) {
+      const answer = await fetch(address + path, { method, headers: { origin: "https://evil.example" } });
+      expect(answer.status).toBe(method === "OPTIONS" ? 204 : 403);
+      expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+    }
+  });
+});
