@@ -223,7 +223,7 @@ function forkSettings(request: CreateRequest, source: StreamSettings): StreamSet
 }
 
 function nameKept(name: string): PicoError {
-  return new PicoError("conflict", `stream ${name} is deleted, and its forks still need its records: the name is taken until they go`, {
+  return new PicoError("gone", `stream ${name} is deleted, and its forks still need its records: the name is taken until they go`, {
     name,
   });
 }

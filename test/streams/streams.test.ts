@@ -136,6 +136,7 @@ describe("streams over the engine", () => {
     node = await node.restart();
     expect(await node.bodies("/fork")).toEqual(["aa", "b", "own"]);
     expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "gone" });
+    expect(node.create("/source")).rejects.toMatchObject({ code: "gone" });
     await node.streams.delete("/fork");
     expect((async () => node.streams.head("/source"))()).rejects.toMatchObject({ code: "not_found" });
   });
