@@ -13,12 +13,12 @@ import { TailFold } from "../engine/tail-fold.ts";
 import type { TailState } from "../engine/tail-state.ts";
 import { emptyTailState } from "../engine/tail-state-format.ts";
 import type { Clock } from "../lib/clock.ts";
-import { PicoError } from "../lib/errors.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
 import { PAGE_BYTES_MAX } from "../lib/limits.ts";
 import { isJsonMime, mimeOf } from "../lib/mime.ts";
 import type { ForkOrigin, Outcome, StreamSettings } from "../metadata/command.ts";
 import type { Metadata } from "../metadata/metadata.ts";
-import { notFound, type SessionTable, settle, unavailable } from "./session-table.ts";
+import { type SessionTable, settle, unavailable } from "./session-table.ts";
 import { matchesSettings } from "./settings-match.ts";
 import type { StreamIds } from "./stream-ids.ts";
 import type { CreateRequest, CreateResult, StreamInfo } from "./stream-service.ts";
@@ -76,7 +76,9 @@ export class StreamCreator {
     try {
       return await this.#table.ready(name);
     } catch (error) {
-      if (error instanceof PicoError && error.code === "not_found") return null;
+      if (isPicoError(error, "not_found")) return null;
+      // Deleted while it was waited for.
+      if (isPicoError(error, "gone")) throw nameKept(name);
       throw error;
     }
   }
@@ -87,7 +89,11 @@ export class StreamCreator {
       if (existing !== null) return compare(request, existing);
       throw unavailable(`stream ${request.name} was removed while it was created`);
     }
-    if (outcome.code === "fork_source" && request.fork !== null) throw notFound(request.fork.sourceName);
+    if (outcome.code === "fork_source" && request.fork !== null) {
+      // The source was deleted or trimmed meanwhile: answered as if asked for now.
+      await this.#divergence(await this.#source(request.fork.sourceName), request.fork);
+      throw unavailable(`stream ${request.fork.sourceName} changed while it was forked`);
+    }
     throw unavailable(`stream ${request.name} cannot be created now (${outcome.code})`);
   }
 
@@ -123,8 +129,14 @@ export class StreamCreator {
 
   async #source(name: string): Promise<StreamSession> {
     const entry = this.#metadata.view.streamByName(name);
-    if (entry?.isDeleted) throw new PicoError("conflict", `stream ${name} is deleted: it cannot be forked any more`, { name });
-    return this.#table.ready(name);
+    if (entry?.isDeleted) throw sourceDeleted(name);
+    try {
+      return await this.#table.ready(name);
+    } catch (error) {
+      // Deleted while it was waited for.
+      if (isPicoError(error, "gone")) throw sourceDeleted(name);
+      throw error;
+    }
   }
 
   /** The fork offset, and the part of the record there that becomes the fork's own first record. */
@@ -226,6 +238,10 @@ function nameKept(name: string): PicoError {
   return new PicoError("gone", `stream ${name} is deleted, and its forks still need its records: the name is taken until they go`, {
     name,
   });
+}
+
+function sourceDeleted(name: string): PicoError {
+  return new PicoError("conflict", `stream ${name} is deleted: it cannot be forked any more`, { name });
 }
 
 function overshoot(subOffset: number, room: number, unit: string): PicoError {
