@@ -85,7 +85,12 @@ class Shelf {
 
   async read(entry: StreamEntry, from: number, end: number, changes: Partial<PageBounds> = {}): Promise<string[]> {
     const page = await this.reader.read(entry, { ...ALL, ...changes, from, end });
-    expect(page.slices.reduce((at, slice) => (slice.from === at ? slice.to : Number.NaN), from)).toBe(page.next);
+    let next = from;
+    for (const slice of page.slices) {
+      if (slice.from !== next) throw new Error(`a page goes on at ${slice.from} instead of ${next}`);
+      next = slice.to;
+    }
+    if (page.next !== next) throw new Error(`a page that ends at ${next} says ${page.next}`);
     return bodiesOf(page);
   }
 
@@ -115,16 +120,19 @@ function expectedPage(bodies: readonly string[], { from, end, recordsMax, bytesM
 
 /** Every page of a stream whose records are `bodies`, from offset 0. */
 async function checkAllPages(shelf: Shelf, entry: StreamEntry, bodies: readonly string[]): Promise<void> {
+  const wrong: unknown[] = [];
   for (let from = 0; from <= bodies.length; from++) {
     for (let end = from; end <= bodies.length; end++) {
-      for (const recordsMax of [0, 1, 2, 5]) {
-        for (const bytesMax of [1, 8, 9, 24, 1 << 20]) {
+      for (const recordsMax of [0, 1, 3]) {
+        for (const bytesMax of [1, 8, 9, 1 << 20]) {
           const bounds = { from, end, recordsMax, bytesMax };
-          expect([bounds, await shelf.read(entry, from, end, bounds)]).toEqual([bounds, expectedPage(bodies, bounds)]);
+          const found = await shelf.read(entry, from, end, bounds);
+          if (!Bun.deepEquals(found, expectedPage(bodies, bounds))) wrong.push({ bounds, found });
         }
       }
     }
   }
+  expect(wrong).toEqual([]);
 }
 
 function named(streamId: number, from: number, to: number): string[] {

@@ -280,7 +280,7 @@ describe("large uploads", () => {
     expect(addedAtCreate[0]).toBeLessThanOrEqual(OBJECT_BYTES_TARGET / bodyBytes);
     expect((await dock.stored(a, 15, 16))[0]?.slice(0, 20)).toBe(bodyName(a, 15).padEnd(20, "."));
     expect(await dock.storedTail(b)).toEqual(dock.wal.tail(b));
-  });
+  }, 60_000);
 });
 
 describe("a create on its way", () => {
