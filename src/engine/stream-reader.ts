@@ -78,17 +78,23 @@ export class StreamReader {
 
   async #fill(entry: StreamEntry, page: PageBuilder): Promise<PageBuilder> {
     let failedSearches = 0;
-    let missing: string | null = null;
+    let holdings: Holdings | null = null;
     while (!page.isFull) {
       const before = page.next;
       const home = this.#home(entry, before);
       this.#takeCached(home, page);
-      if (!page.isFull && page.next === before) missing = await this.#takeStored(home, page);
+      if (page.isFull) break;
+      if (page.next > before) continue;
+      const isKnown: boolean = holdings?.streamId === home.streamId;
+      if (holdings === null || !isKnown) holdings = await this.#search(home.streamId, before);
+      const missing = await this.#takeStored(home, page, holdings);
       if (page.next > before) {
         failedSearches = 0;
         continue;
       }
-      if (page.isFull) break;
+      holdings = null;
+      // What was found for an earlier offset may miss objects committed since.
+      if (isKnown) continue;
       this.#assertWanted(entry, before);
       failedSearches += 1;
       if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, missing ?? "no live data object holds it");
@@ -123,16 +129,17 @@ export class StreamReader {
   }
 
   /** Takes what one data object holds from `page.next` on; null, or which object the store turned out not to have. */
-  async #takeStored(home: Home, page: PageBuilder): Promise<string | null> {
+  async #takeStored(home: Home, page: PageBuilder, { holders }: Holdings): Promise<string | null> {
     const before = page.next;
     let missing: string | null = null;
-    const candidates = this.metadata.view.liveObjectsOf(home.streamId, page.next);
-    for (const object of await this.#holders(candidates, home.streamId)) {
-      const batches = await this.objects.readBatches(object, home.streamId, page.next, page.bytesLeft);
+    for (const holder of holders) {
+      if (holder.fromOffset > page.next) continue;
+      const batches = await this.objects.readBatches(holder.object, home.streamId, page.next, page.bytesLeft);
       if (batches === "object_missing") {
-        missing = missingFromStore(this.objects.describe(object));
+        missing = missingFromStore(this.objects.describe(holder.object));
         continue;
       }
+      holder.fromOffset = batches[0]?.baseOffset ?? Number.POSITIVE_INFINITY;
       for (const batch of batches) {
         if (page.isFull || batch.baseOffset > page.next || page.next >= home.end) break;
         if (batch.endOffset > page.next) page.take(batch, home.end);
@@ -142,15 +149,28 @@ export class StreamReader {
     return missing;
   }
 
-  /** Those of the objects that hold the offset sought, by their filters and indexes. */
-  async #holders(candidates: readonly ObjectEntry[], streamId: number): Promise<readonly ObjectEntry[]> {
+  /** The live data objects that may hold records of the stream at or above `offset`, by their ranges and filters. */
+  async #search(streamId: number, offset: number): Promise<Holdings> {
+    const candidates = this.metadata.view.liveObjectsOf(streamId, offset);
     const holds = await mapConcurrently(candidates, OBJECT_READS_MAX, (object) => this.objects.mayContain(object, streamId));
-    return candidates.filter((_, at) => holds[at]);
+    return { streamId, holders: candidates.filter((_, at) => holds[at]).map((object) => ({ object, fromOffset: 0 })) };
   }
 
   #damage(streamId: number, what: string, fact: string): PicoError {
     return new PicoError("corrupt", `stream ${streamId}: ${what} cannot be read: ${fact}`, { where: `stream ${streamId}, ${what}` });
   }
+}
+
+/** What a page knows of the data objects that one stream has, so that each of them is asked few times, however many there are. */
+interface Holdings {
+  readonly streamId: number;
+  readonly holders: readonly Holder[];
+}
+
+interface Holder {
+  readonly object: ObjectEntry;
+  /** It holds nothing of the stream from the page's next offset up to this one. */
+  fromOffset: number;
 }
 
 function missingFromStore(object: string): string {

@@ -22,14 +22,15 @@ class Shelf {
   readonly cache = new LogCache(0);
   readonly wal = new CachedWal(this.cache, SELF);
   readonly store = new ReadOnlyStore();
-  readonly reader = new StreamReader(this.cache, this.metadata, readersOf(this.store).readers);
+  readonly reader: StreamReader;
   catchUps = 0;
   /** What the view learns by its next catch-ups, one by one. */
   readonly news: (() => Promise<void> | void)[] = [];
   #nextStreamId = this.metadata.register(SELF);
   #committed = 0;
 
-  constructor() {
+  constructor(blockCacheBytes = 1 << 20) {
+    this.reader = new StreamReader(this.cache, this.metadata, readersOf(this.store, blockCacheBytes).readers);
     this.metadata.catchUp = async () => {
       this.catchUps += 1;
       await this.news.shift()?.();
@@ -208,6 +209,24 @@ describe("a page", () => {
     };
     expect(await shelf.read(entry, 0, 7)).toEqual(named(streamId, 0, 7));
     expect(shelf.cache.log(streamId)).toBeUndefined();
+  });
+
+  test("over many objects asks each of them few times, also with no cache of blocks", async () => {
+    const objects = 40;
+    const shelf = new Shelf(0);
+    const entry = await shelf.create("/b");
+    const neighbors = [await shelf.create("/c"), await shelf.create("/d")];
+    const before = await shelf.create("/e");
+    // Each object reaches from below the stream to above it, so that nothing but reading tells what it holds.
+    for (let at = 0; at < objects; at++) {
+      await shelf.upload([entry, ...neighbors, before].map(({ streamId }) => namedStream(streamId, at, 1)));
+    }
+    for (const { streamId } of [entry, before]) {
+      shelf.store.reads.length = 0;
+      expect(await shelf.read(shelf.entry(streamId), 0, objects)).toEqual(named(streamId, 0, objects));
+      // To find out that it may hold the stream, where from, its records, and that there are no more: each a head, a leaf and a block at most.
+      expect(shelf.store.reads.length).toBeLessThanOrEqual(objects * 12);
+    }
   });
 
   test("that many ask for at once costs one read of each part of the store", async () => {
