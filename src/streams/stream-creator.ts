@@ -77,8 +77,6 @@ export class StreamCreator {
       return await this.#table.ready(name);
     } catch (error) {
       if (isPicoError(error, "not_found")) return null;
-      // Deleted while it was waited for.
-      if (isPicoError(error, "gone")) throw nameKept(name);
       throw error;
     }
   }

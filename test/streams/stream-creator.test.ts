@@ -247,7 +247,7 @@ describe("a name that is taken", () => {
     expect(await codeOf(() => settled(office.node.create("/a")))).toBe("unavailable");
   });
 
-  test("by a deleted stream that forks need is a conflict, also where the delete is only on its way", async () => {
+  test("by a deleted stream that forks need is gone, and a conflict for a fork of it, also where the delete is only on its way", async () => {
     for (const isUnderWay of [false, true]) {
       const office = await open();
       await settled(office.node.create("/a"));
@@ -259,7 +259,7 @@ describe("a name that is taken", () => {
       await turns();
       office.node.metadata.release();
       await settled(deleted);
-      expect([isUnderWay, ...(await settled(Promise.all(codes)))]).toEqual([isUnderWay, "conflict", "conflict"]);
+      expect([isUnderWay, ...(await settled(Promise.all(codes)))]).toEqual([isUnderWay, "gone", "conflict"]);
       expect(office.node.metadata.view.streamByName("/g")).toBeNull();
     }
   });
@@ -442,7 +442,8 @@ describe("a fork", () => {
       office.wal.hold();
       const made = codeOf(() => office.node.create("/f", fork("/a", 3, 2)));
       await turns();
-      await settled(end === "trimmed" ? office.node.streams.trim("/a", 4n) : office.node.streams.delete("/a"));
+      if (end === "trimmed") await settled(office.node.streams.trim("/a", 4n));
+      else await settled(office.node.streams.delete("/a"));
       office.wal.release();
       expect([end, await settled(made)]).toEqual([end, code]);
       expect(office.node.metadata.view.streamByName("/f")).toBeNull();
