@@ -193,7 +193,8 @@ export class Engine {
    * Writes one entry behind `tail`, which it advances. `completion` is called with null when the entry is
    * durable, or with the error when it never will be. While the WAL is stalled it may be called before
    * that with `durability`, so that nobody waits for long: whether the entry is durable is open then.
-   * Throws `unavailable` where the node cannot take it now; then nothing happened.
+   * Throws `unavailable` where the node cannot take it now; then nothing happened. An entry that does not follow
+   * what is cached of the stream breaks an invariant, and ends the engine before it is written.
    */
   append(log: StreamLog, tail: TailFold, append: StreamAppend, completion: EntryCompletion): void {
     const writer = this.#openWriter();
@@ -214,13 +215,19 @@ export class Engine {
     const { segment, start, end } = writer.append((out) => {
       batchStart = encodeWalEntry(out, head, storedForm(records));
     });
-    const cached = this.#cachedSegment(segment);
-    this.cache.addEntry(
-      cached,
-      new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion),
-    );
-    log.lastNumber = segment.number;
-    tail.apply(head);
+    try {
+      const cached = this.#cachedSegment(segment);
+      this.cache.addEntry(
+        cached,
+        new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion),
+      );
+      log.lastNumber = segment.number;
+      tail.apply(head);
+    } catch (error) {
+      // The WAL has an entry that memory has not: the next one would take its place. Nothing more is written.
+      this.#fail(new PicoError("internal", `an entry of stream ${log.streamId} does not fit: ${messageOf(error)}`, {}, error));
+      throw error;
+    }
     this.#backlogBytes += end - start;
     this.#oldestPendingMs ??= this.#components.clock.monotonicMs();
     if (this.#backlogBytes >= this.#uploadAtBytes) this.#wantUpload();

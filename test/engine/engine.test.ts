@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { TailFold } from "../../src/engine/tail-fold.ts";
+import { emptyTailState } from "../../src/engine/tail-state-format.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
+import { InvariantError } from "../../src/lib/assert.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { codeOf } from "../support/code-of.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
@@ -49,6 +52,24 @@ describe("the engine", () => {
     breakage.error = null;
     await clock.advance(15_000);
     expect(await settled(node.bodies("/a"))).toEqual(["x"]);
+  });
+
+  test("an entry that does not follow the cached ones ends the engine before it reaches the store", async () => {
+    const clock = new ManualClock();
+    const node = await settled(new TestNode({ clock }).start(1));
+    const { engine } = node;
+    const log = engine.openLog(7, emptyTailState());
+    const append = { records: [record("x")], timestampMs: 1, producer: null, streamSeq: null, closes: false };
+    const outcomes: unknown[] = [];
+    const send = (tail: TailFold) => engine.append(log, tail, append, (error) => outcomes.push(error));
+    send(new TailFold(emptyTailState()));
+    await clock.advance(10);
+    expect(() => send(new TailFold(emptyTailState(5)))).toThrow(InvariantError);
+    await clock.advance(10);
+    expect(outcomes).toEqual([null]);
+    expect(node.fatal).toMatchObject([{ code: "internal" }]);
+    expect(await settled(node.wal.list({ nodeId: 1, nodeEpoch: 1 }, 0))).toEqual([1]);
+    expect(() => send(new TailFold(emptyTailState(1)))).toThrow(PicoError);
   });
 
   test("a WAL that does not answer is stalled: who waits is answered, the next are refused, until it goes on", async () => {
