@@ -203,19 +203,21 @@ test.skipIf(reasonToSkip !== null)(
   TEST_MS,
 );
 
-test.skipIf(reasonToSkip !== null)(
-  title("a start on a full disk serves reads, is not ready, and becomes ready when there is room"),
-  async () => {
+test.skipIf(reasonToSkip !== null).each(["everything", "the WAL alone"])(
+  title("a start on a full disk under %s serves reads, is not ready, and becomes ready when there is room"),
+  async (what) => {
     await using disk = await mount(WHOLE_DISK_KIB);
-    await using node = await TestNode.create(join(disk.path, "data"));
-    await node.start();
+    const isAll = what === "everything";
+    await using node = await TestNode.create(isAll ? join(disk.path, "data") : undefined);
+    const flags = isAll ? [] : [`--wal=-3@file://${join(disk.path, "wal")}`];
+    await node.start(...flags);
     await node.create("/journal");
     const journal = new Journal(node, "/journal");
     for (let i = 0; i < 20; i++) await journal.append(10_000);
     await node.process.kill();
 
     const filler = fill(disk);
-    const process = node.spawn();
+    const process = node.spawn(...flags);
     await eventually("reads are served", async () => (await node.tryRead("/journal"))?.status === 200);
     await journal.verify();
     expectRefusedForNow(await journal.append(1000));

@@ -36,11 +36,6 @@ export class SseSocket {
     return new SseSocket(await openSocket(port, `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`));
   }
 
-  /** Whether the head of the answer has come. */
-  get isOpen(): boolean {
-    return this.#hasHead;
-  }
-
   stopReading(): void {
     this.#socket.pause();
   }

@@ -10,10 +10,12 @@ import { isPicoError } from "../../src/lib/errors.ts";
 import { ReadOnlyStore, readersOf } from "./data-object-fixtures.ts";
 import {
   GOLDEN_ENTRIES,
+  GOLDEN_ENTRY_PARTS,
   GOLDEN_FULL,
   GOLDEN_PLAIN,
   GOLDEN_STREAMS,
   GOLDEN_TAIL,
+  GOLDEN_TAIL_PARTS,
   GOLDEN_TIMESTAMP_MS,
   goldenFiles,
 } from "./golden/write-records.ts";
@@ -57,18 +59,23 @@ test("golden record batches read as they were written, damaged ones are corrupt"
 test("golden tail states read as they were written, damaged and newer ones are named so", async () => {
   const read = (name: string) => decodeTailState(new ByteReader(golden(name)));
   expect(read("tail-state-whole")).toEqual(GOLDEN_TAIL);
+  const parts = new ByteReader(golden("tail-state-each-part-alone"));
+  expect(GOLDEN_TAIL_PARTS.map(() => decodeTailState(parts))).toEqual([...GOLDEN_TAIL_PARTS]);
+  parts.expectEnd();
   expect(await codeOf(() => read("tail-state-cut"))).toBe("corrupt");
   expect(await codeOf(() => read("tail-state-newer-version"))).toBe("incompatible");
 });
 
 test("golden WAL entries read as they were written, damaged ones are corrupt", async () => {
   const read = (name: string) => [...decodeWalEntries(golden(name), name)];
-  const entries = read("wal-entries-whole");
-  expect(entries.length).toBe(GOLDEN_ENTRIES.length);
-  for (const [i, [head, records]] of GOLDEN_ENTRIES.entries()) {
-    expect(entries[i]).toMatchObject(head);
-    const expected = stored(entries[i]?.baseOffset ?? -1, head.timestampMs, records ?? []);
-    expect(readable(entries[i]?.batch?.records() ?? [])).toEqual(readable(expected));
+  for (const [name, written] of Object.entries({ whole: GOLDEN_ENTRIES, "each-part-alone": GOLDEN_ENTRY_PARTS })) {
+    const entries = read(`wal-entries-${name}`);
+    expect(entries.length).toBe(written.length);
+    for (const [i, [head, records]] of written.entries()) {
+      expect(entries[i]).toMatchObject(head);
+      const expected = stored(entries[i]?.baseOffset ?? -1, head.timestampMs, records ?? []);
+      expect(readable(entries[i]?.batch?.records() ?? [])).toEqual(readable(expected));
+    }
   }
   for (const damage of ["cut", "unknown-flag"]) expect(await codeOf(() => read(`wal-entries-${damage}`))).toBe("corrupt");
 });

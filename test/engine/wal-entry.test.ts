@@ -128,6 +128,15 @@ describe("WAL entries", () => {
     }
   });
 
+  test("with bytes behind their parts are corrupt, with records and without", () => {
+    for (const records of [null, [plainRecord("x")]]) {
+      const body = encode([[head({ streamSeq: "a", closes: true }), records]]);
+      const padded = Uint8Array.from([...body, 0, 0, 0]);
+      new DataView(padded.buffer).setUint32(0, padded.length);
+      expect(() => [...decodeWalEntries(padded, "segment 7")]).toThrow(expect.objectContaining({ code: "corrupt" }));
+    }
+  });
+
   test("with any bit flipped or random bytes end in entries, corrupt or incompatible", () => {
     const chance = new Chance(2);
     const body = encode([

@@ -75,6 +75,26 @@ test("commands that are applied while a snapshot is written are in the next one"
   expect((await f.open()).log.stateHash()).toEqual(a.log.stateHash());
 });
 
+test("commands that are applied between two slices of a large snapshot are in none of its rows, and in what follows", async () => {
+  const a = await f.node(A);
+  const schedule = f.clock.schedule.bind(f.clock);
+  let pauses = 0;
+  f.clock.schedule = (delayMs, run) => {
+    if (delayMs > 0) return schedule(delayMs, run);
+    pauses += 1;
+    // A row of the slice that is done, and one of the slice to come.
+    const changes = [7, 1090].map((streamId) => a.log.propose({ type: "delete_stream", streamId }).outcome);
+    return schedule(0, () => void Promise.all(changes).then(run));
+  };
+  for (let id = 1; id <= 1100; id++) a.log.propose(createCommand(id));
+  await f.clock.advance(100);
+  expect(pauses).toBe(1);
+  expect(a.log.view.streamCount).toBe(1098);
+  expect(storedHead().index).toBeGreaterThan(1);
+  expect(storedHead().index).toBeLessThan(a.log.stateHash().index);
+  expect((await f.open()).log.stateHash()).toEqual(a.log.stateHash());
+});
+
 for (const fault of ["refuse", "lose_answer", "lose_request"] as const) {
   test(`a snapshot write with ${fault} loses nothing`, async () => {
     const a = await f.node(A);

@@ -114,6 +114,30 @@ for (const [key, row, bytes] of golden) {
   });
 }
 
+test("each state of a registration and of an object has its permanent number", () => {
+  const expectRow = (key: string, row: StateRow, bytes: string, at: number, number: number) => {
+    const value = Uint8Array.fromHex(bytes);
+    value[at] = number;
+    expect(encodeRowValue(row).toHex()).toBe(value.toHex());
+    expect(decodeRow(key, value)).toEqual(row);
+  };
+  let rows = 0;
+  for (const [key, row, bytes] of golden) {
+    if (row.kind === "registration") {
+      for (const [at, state] of (["live", "fenced", "ended"] as const).entries()) {
+        expectRow(key, { kind: row.kind, entry: { ...row.entry, state } }, bytes, 1, at + 1);
+        rows += 1;
+      }
+    } else if (row.kind === "object") {
+      for (const [at, state] of (["prepared", "live", "destroyed"] as const).entries()) {
+        expectRow(key, { kind: row.kind, entry: { ...row.entry, state } }, bytes, 6, at + 1);
+        rows += 1;
+      }
+    }
+  }
+  expect(rows).toBe(6);
+});
+
 test("a row of an unknown kind is incompatible", () => {
   for (const key of ["", "x1", "s", "sx", "r1", "c1", "s1 "])
     expect(codeOf(() => decodeRow(key, new Uint8Array([1])))).toBe("incompatible");

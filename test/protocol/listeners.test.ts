@@ -129,6 +129,20 @@ describe.each(LISTENERS)("the %s listener", (kind, create) => {
     expect(listener.pendingRequests).toBe(0);
   });
 
+  test("a long poll whose stream is created anew between its wait and its read is a 404, never a record of the new life", async () => {
+    const stream = new FakeStream("/s");
+    const { listener, fetch } = start(create, { stream });
+    const poll = fetch("/s?offset=now&seq=now&live=long-poll");
+    while (listener.pendingRequests < 1 || stream.reads < 1) await Bun.sleep(1);
+    stream.beforeRead = () => {
+      stream.streamId = 2;
+    };
+    stream.push("of the new life");
+    const answer = await poll;
+    expect(answer.status).toBe(404);
+    expect(await answer.text()).not.toContain("of the new life");
+  });
+
   test("live reads go as they are, whatever encoding a client would take", async () => {
     const stream = new FakeStream("/s");
     stream.push("a");

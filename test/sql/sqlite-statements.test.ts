@@ -107,12 +107,27 @@ describe("SQLite statements on a clock of the caller's", () => {
     expect(statements.insertBatch(batchOf(0))).toMatchObject({ inserted: true, index: 1 });
   });
 
+  test("a transaction that a failed rollback left open keeps nothing out, and nothing of it stays", () => {
+    statements.insertBatch(batchOf(0));
+    database.run("BEGIN IMMEDIATE");
+    database.run("DELETE FROM log");
+    expect(statements.readLog(0, 10).head).toBe(1);
+    expect(statements.readLog(0, 10).rows).toHaveLength(1);
+    database.run("BEGIN IMMEDIATE");
+    database.run("DELETE FROM log");
+    expect(statements.insertBatch(batchOf(1))).toMatchObject({ inserted: true, index: 2 });
+    expect(statements.readLog(0, 10).rows).toHaveLength(2);
+  });
+
   test("a read-only database refuses every write by name and answers reads", () => {
     statements.insertBatch(batchOf(0));
     database.run("PRAGMA query_only = ON");
     expect(codeOf(() => statements.insertBatch(batchOf(1)))).toBe("database_failed");
     expect(codeOf(() => statements.acquireLease(node1, 100))).toBe("database_failed");
     expect(codeOf(() => statements.removeHeartbeat(node1))).toBe("database_failed");
+    const head = { index: 1, rowId: "", rowCount: 0, rowSum: 0n };
+    expect(codeOf(() => statements.writeSnapshot({ expectedIndex: 0, head, upserts: [], deletes: [] }))).toBe("database_failed");
+    expect(codeOf(() => statements.truncateLog(1, 0))).toBe("database_failed");
     expect(statements.readLog(0, 10).head).toBe(1);
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../src/lib/clock.ts";
+import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { codeOf } from "../support/code-of.ts";
 import { DirectMetadata } from "../support/direct-metadata.ts";
 import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
@@ -84,6 +85,41 @@ describe("streams over the engine", () => {
     });
     expect(new Set(await Promise.all(race))).toEqual(new Set(["text/plain null", "text/html conflict"]));
     expect(await node.bodies("/a")).toHaveLength(64);
+  });
+
+  test("a name that is created anew while its former life is loaded begins at 0", async () => {
+    const gates: PromiseWithResolvers<void>[] = [];
+    class SlowStore extends MemoryObjectStore {
+      isSlow = false;
+      override async read(...words: Parameters<MemoryObjectStore["read"]>) {
+        if (this.isSlow) {
+          gates.push(Promise.withResolvers());
+          await gates.at(-1)?.promise;
+        }
+        return super.read(...words);
+      }
+    }
+    const store = new SlowStore(systemClock);
+    let node = await new TestNode({ store }).start(1);
+    await node.create("/a");
+    for (const body of ["0", "1", "2"]) await node.append("/a", body);
+    await node.engine.uploadNow();
+    node = await node.restart();
+    const { streamId } = node.metadata.view.streamByName("/a") ?? { streamId: 0 };
+    store.isSlow = true;
+    const head = node.streams.head("/a");
+    while (gates.length === 0) await quiet();
+    // As another node's commands, which wait for no session here.
+    const { metadata } = node;
+    await metadata.propose({ type: "delete_stream", streamId }).outcome;
+    const settings = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null };
+    const create = { type: "create_stream", streamId: node.ids.take(), name: "/a", settings, isClosed: false, fork: null } as const;
+    expect((await metadata.propose(create).outcome).applied).toBe(true);
+    store.isSlow = false;
+    for (const { resolve } of gates) resolve();
+    expect(await head).toMatchObject({ streamId: create.streamId, nextOffset: 0 });
+    expect(await node.append("/a", "new")).toMatchObject({ startOffset: 0 });
+    expect(await node.bodies("/a")).toEqual(["new"]);
   });
 
   test("a producer's retry is a duplicate after a restart, an upload, and both", async () => {

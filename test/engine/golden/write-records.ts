@@ -34,6 +34,15 @@ export const GOLDEN_TAIL: TailState = {
     ["", { producerEpoch: 0n, lastSeq: 0n, lastUsedMs: 0 }],
   ]),
 };
+const OPEN_TAIL: TailState = { ...GOLDEN_TAIL, streamSeq: null, isClosed: false, closedBy: null, producers: new Map() };
+/** One optional part each: where all are there, flags that were exchanged would give the same bytes. */
+export const GOLDEN_TAIL_PARTS: readonly TailState[] = [
+  OPEN_TAIL,
+  { ...OPEN_TAIL, streamSeq: GOLDEN_TAIL.streamSeq },
+  { ...OPEN_TAIL, isClosed: true },
+  { ...OPEN_TAIL, closedBy: GOLDEN_TAIL.closedBy },
+  { ...OPEN_TAIL, producers: GOLDEN_TAIL.producers },
+];
 const BARE_HEAD = { streamId: 1, nextOffset: 3, base: null, producer: null, streamSeq: null, closes: false };
 export const GOLDEN_ENTRIES: readonly (readonly [WalEntryHead, readonly NewRecord[] | null])[] = [
   [
@@ -51,6 +60,15 @@ export const GOLDEN_ENTRIES: readonly (readonly [WalEntryHead, readonly NewRecor
   ],
   [{ ...BARE_HEAD, changeNumber: 1, timestampMs: 9 }, GOLDEN_PLAIN],
   [{ ...BARE_HEAD, changeNumber: 2, timestampMs: 10, closes: true }, null],
+];
+const BARE_ENTRY = { ...BARE_HEAD, changeNumber: 42, timestampMs: 11 };
+export const GOLDEN_ENTRY_PARTS: readonly (readonly [WalEntryHead, readonly NewRecord[] | null])[] = [
+  [BARE_ENTRY, null],
+  [{ ...BARE_ENTRY, base: OPEN_TAIL }, null],
+  [{ ...BARE_ENTRY, producer: { producerId: "writer", producerEpoch: 3n, seq: 7n } }, null],
+  [{ ...BARE_ENTRY, streamSeq: "0008" }, null],
+  [{ ...BARE_ENTRY, closes: true }, null],
+  [BARE_ENTRY, GOLDEN_PLAIN],
 ];
 /** With small blocks and leaves: several of each. */
 export const GOLDEN_STREAMS: readonly StreamInput[] = [
@@ -92,6 +110,12 @@ export function goldenFiles(): Record<string, Uint8Array> {
   const entries = written((out) => {
     for (const [head, records] of GOLDEN_ENTRIES) encodeWalEntry(out, head, records);
   });
+  const entryParts = written((out) => {
+    for (const [head, records] of GOLDEN_ENTRY_PARTS) encodeWalEntry(out, head, records);
+  });
+  const tailParts = written((out) => {
+    for (const part of GOLDEN_TAIL_PARTS) encodeTailState(out, part);
+  });
   const plain = batchOf(300, GOLDEN_TIMESTAMP_MS, GOLDEN_PLAIN).bytes;
   const object = goldenObject(0);
   const { footer } = decodeFooter(object, "golden object");
@@ -102,9 +126,11 @@ export function goldenFiles(): Record<string, Uint8Array> {
     "record-batch-cut-in-body": plain.slice(0, plain.length - 1),
     "record-batch-unknown-flag": flipped(plain, 4),
     "tail-state-whole": tail,
+    "tail-state-each-part-alone": tailParts,
     "tail-state-cut": tail.slice(0, tail.length - 1),
     "tail-state-newer-version": Uint8Array.from([2, ...tail.slice(1)]),
     "wal-entries-whole": entries,
+    "wal-entries-each-part-alone": entryParts,
     "wal-entries-cut": entries.slice(0, entries.length - 1),
     "wal-entries-unknown-flag": Uint8Array.from([...entries.slice(0, 4), 0x3f, ...entries.slice(5)]),
     "data-object-level-0": object,
