@@ -37,15 +37,22 @@ const EXIT_CODE_INTERRUPTED = 130;
  */
 export async function serve(settings: Settings, log: Logger, start: StartNode, self: ServeProcess): Promise<number> {
   const stopSignal = firstStopSignal(self);
-  const starting = start(settings, log);
+  const stopping = new AbortController();
+  const starting = start(settings, log, stopping.signal);
   starting.catch(() => {}); // Awaited below; a signal may come first.
   const first = await Promise.race([starting, stopSignal]);
   if (typeof first === "string") {
-    // The start cannot be cut short gracefully: it is waited for as long as a stop may take.
+    stopping.abort();
     const deadline = self.clock.schedule(settings.stopTimeoutSeconds * 1000, () => self.exitAtOnce(EXIT_CODE_INTERRUPTED));
-    const node = await starting;
+    const node = await starting.catch((error: unknown) => {
+      // Whatever else hindered it is met again by the next start.
+      log.info("the start was cut short", { reason: first, error });
+      return null;
+    });
     deadline.cancel();
-    return stop(node, first, self);
+    if (node !== null) return stop(node, first, self);
+    self.print("shutting down");
+    return 0;
   }
 
   announce(first, settings, self);

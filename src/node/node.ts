@@ -33,16 +33,24 @@ export interface RunningNode {
   readonly stopped: Promise<{ readonly error: unknown }>;
 }
 
-export type StartNode = (settings: Settings, log: Logger) => Promise<RunningNode>;
+/**
+ * Resolves when the node serves, which may take as long as its disk is full or its database away. When
+ * `stopping` aborts before, the start is cut short as by a crash, and rejects.
+ */
+export type StartNode = (settings: Settings, log: Logger, stopping: AbortSignal) => Promise<RunningNode>;
 
-export const startNode: StartNode = async (settings, log) => {
+export const startNode: StartNode = async (settings, log, stopping) => {
   assertLimitsAgree();
   const node = new Node(settings, log);
+  const cut = () => void node.cut();
+  stopping.addEventListener("abort", cut);
   try {
     await node.start();
   } catch (error) {
     await node.cut();
     throw error;
+  } finally {
+    stopping.removeEventListener("abort", cut);
   }
   return node;
 };
@@ -81,6 +89,7 @@ class Node implements RunningNode {
     const settings = this.#settings;
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log);
+    this.#assertNotStopping();
     const { sql, store, wal } = this.#parts;
     const core = await NodeCore.open({
       clock: systemClock,
@@ -92,6 +101,7 @@ class Node implements RunningNode {
       settings: coreSettings(settings),
     });
     this.#core = core;
+    this.#assertNotStopping();
     void core.failed.then((error) => this.#endByItself(error));
     const addresses = this.#startListeners(core);
     this.#isServing = true;
@@ -101,6 +111,10 @@ class Node implements RunningNode {
       nodeEpoch: core.metadata.registration?.nodeEpoch,
       streams: core.metadata.view.streamCount,
     });
+  }
+
+  #assertNotStopping(): void {
+    if (this.#isStopping) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
   }
 
   #startAdmin(): void {

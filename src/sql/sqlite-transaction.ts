@@ -34,7 +34,12 @@ export function databaseError(operation: string, error: unknown, path: string): 
   if (error instanceof PicoError || error instanceof InvariantError) return error;
   const sqlite = sqliteCodeOf(error);
   if (sqlite === "SQLITE_NOTADB" || sqlite?.startsWith("SQLITE_CORRUPT")) {
-    return new PicoError("corrupt", `${path} is damaged or no database: ${messageOf(error)}; restore it from a backup`, { where: path, operation }, error);
+    return new PicoError(
+      "corrupt",
+      `${path} is damaged or no database: ${messageOf(error)}; restore it from a backup`,
+      { where: path, operation },
+      error,
+    );
   }
   const isFull = sqlite === "SQLITE_FULL";
   const advice = isFull ? "; free space" : sqlite === "SQLITE_BUSY" ? "; another process holds the database" : "";

@@ -32,9 +32,9 @@ class FakeProcess implements ProgramProcess {
 
   constructor(start: StartNode, environment: Environment = {}) {
     this.environment = environment;
-    this.startNode = (settings, log) => {
+    this.startNode = (settings, log, stopping) => {
       this.started.push(settings);
-      return start(settings, log);
+      return start(settings, log, stopping);
     };
   }
 
@@ -121,6 +121,17 @@ test("a signal during the start stops the node once it is up, or ends the proces
   finishStart(nodeThat());
   expect(await ended).toBe(0);
   expect(self.timers[0]?.isCancelled).toBe(true);
+  expect(self.output).toEqual(["shutting down"]);
+});
+
+test("a signal during the start cuts it short", async () => {
+  const self = new FakeProcess(
+    (_settings, _log, stopping) => new Promise((_, reject) => stopping.addEventListener("abort", () => reject(new Error("cut short")))),
+  );
+  const ended = runProgram(["serve"], self);
+  await turnOfTheLoop();
+  self.signal("SIGTERM");
+  expect(await ended).toBe(0);
   expect(self.output).toEqual(["shutting down"]);
 });
 

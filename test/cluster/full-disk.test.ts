@@ -203,6 +203,27 @@ test.skipIf(reasonToSkip !== null)(
   TEST_MS,
 );
 
+test.skipIf(reasonToSkip !== null)(
+  title("a start that waits for room on a full disk is ended by SIGTERM with exit code 0, long before the stop time-out"),
+  async () => {
+    await using disk = await mount(WHOLE_DISK_KIB);
+    await using node = await TestNode.create(join(disk.path, "data"));
+    await node.start();
+    await node.create("/journal");
+    const journal = new Journal(node, "/journal");
+    for (let i = 0; i < 20; i++) await journal.append(10_000);
+    await node.process.kill();
+    const filler = fill(disk);
+    const process = node.spawn("--stop-timeout-sec", "1000");
+    await eventually("reads are served", async () => (await node.tryRead("/journal"))?.status === 200);
+    expect(await process.stop()).toBe(0);
+    filler.free();
+    await node.start();
+    await journal.verify();
+  },
+  TEST_MS,
+);
+
 test.skipIf(reasonToSkip !== null).each(["everything", "the WAL alone"])(
   title("a start on a full disk under %s serves reads, is not ready, and becomes ready when there is room"),
   async (what) => {
