@@ -5,7 +5,7 @@
 import type { Random } from "./random.ts";
 
 /** Milliseconds to wait before retry number `attempt`, from 1. In [half, all] of `minMs * 2^(attempt - 1)`, cut to `maxMs`. */
-export function backOffMs(random: Random, attempt: number, minMs: number, maxMs: number): number {
+export function backOffMs(random: Pick<Random, "fraction">, attempt: number, minMs: number, maxMs: number): number {
   const wholeMs = Math.min(maxMs, minMs * 2 ** Math.min(attempt - 1, 30));
   return wholeMs * (0.5 + random.fraction() / 2);
 }

@@ -185,6 +185,33 @@ export const SSE_SECONDS_DEFAULT = 55;
 export const SSE_HEARTBEAT_MS = 15_000;
 export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
 
+// The client (`src/client`); what its user can set has its default here.
+/** Hops of one request over `307` and `308`. */
+export const CLIENT_HOPS_MAX = 5;
+/** One attempt of a request, body included; for an event stream: until its head. Longer than a long poll waits. */
+export const CLIENT_TIMEOUT_MS = 65_000;
+/** An event stream that is silent this long is broken: comments come every `SSE_HEARTBEAT_MS`. */
+export const CLIENT_SILENCE_MS = 45_000;
+/** Retries of one request, or of one outage of a live read or producer. */
+export const CLIENT_ATTEMPTS_MAX = 10;
+export const CLIENT_RETRY_TOTAL_MS = 60_000;
+export const CLIENT_RETRY_MS_MIN = 50;
+export const CLIENT_RETRY_MS_MAX = 5_000;
+/** Live answers that are empty and end sooner than this are followed by a pause. */
+export const CLIENT_QUICK_ANSWER_MS = 500;
+/** Answers that are held in memory: a page of one maximal record, and one event. */
+export const CLIENT_ANSWER_BYTES_MAX = 128 * MIB;
+export const CLIENT_EVENT_BYTES_MAX = 64 * MIB;
+/** What is read of the body of an error answer. */
+export const CLIENT_ERROR_BYTES_MAX = 64 * KIB;
+/** A producer's queue and batches. */
+export const PRODUCER_QUEUE_BYTES = 16 * MIB;
+export const PRODUCER_QUEUE_RECORDS = 10_000;
+export const PRODUCER_BATCH_BYTES = 1 * MIB;
+export const PRODUCER_BATCH_RECORDS = 1000;
+/** Calls that wait for room in a producer's queue; beyond, they are refused. */
+export const PRODUCER_CALLS_WAITING_MAX = 10_000;
+
 /** The relations; checked once by a test and at start. */
 export function assertLimitsAgree(): void {
   assert(PAGE_BYTES_DEFAULT <= PAGE_BYTES_MAX, "a default page fits the largest page");
@@ -201,4 +228,9 @@ export function assertLimitsAgree(): void {
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
+  assert(LONG_POLL_SECONDS_DEFAULT * 1000 < CLIENT_TIMEOUT_MS, "a client waits for the end of a long poll");
+  assert(SSE_HEARTBEAT_MS * 2 < CLIENT_SILENCE_MS, "an event stream that lives is not taken for a broken one");
+  assert(REQUEST_BYTES_MAX + PAGE_BYTES_MAX <= CLIENT_ANSWER_BYTES_MAX, "a page of one maximal record fits the client");
+  assert(PRODUCER_BATCH_BYTES <= PRODUCER_QUEUE_BYTES, "a full batch of a producer fits its queue");
+  assert(PRODUCER_BATCH_RECORDS <= BATCH_RECORDS_MAX, "the server takes a full batch of a producer");
 }

@@ -15,6 +15,7 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { BATCH_RECORDS_MAX, RECORD_HEADERS_MAX } from "../lib/limits.ts";
 
 const VERSION = 1;
+const HEAD_BYTES = 5;
 
 /**
  * The records of an append; none for a batch of none. Throws `bad_request` that names the byte for a
@@ -49,6 +50,48 @@ export function encodePicoBinaryAppend(records: readonly NewRecord[]): Uint8Arra
   encodePicoBinaryHead(out, records.length);
   for (const record of records) writeRecord(out, record);
   return out.copy();
+}
+
+/** One record of an append batch, without the batch's head. */
+export function encodePicoNewRecord(record: NewRecord): Uint8Array {
+  const out = new ByteWriter();
+  writeRecord(out, record);
+  return out.copy();
+}
+
+/** An append batch of records that `encodePicoNewRecord` made. */
+export function joinPicoBinaryAppend(encoded: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const size = encoded.reduce((sum, bytes) => sum + bytes.length, HEAD_BYTES);
+  const batch = new Uint8Array(size);
+  batch[0] = VERSION;
+  new DataView(batch.buffer).setUint32(1, encoded.length);
+  let at = HEAD_BYTES;
+  for (const bytes of encoded) {
+    batch.set(bytes, at);
+    at += bytes.length;
+  }
+  return batch;
+}
+
+/**
+ * The records of a read batch, as clients get it. Throws `corrupt`, or `bad_request` as of an append, for bytes that
+ * are none. The results are copies: keeping one of them does not keep the page.
+ */
+export function decodePicoBinaryPage(body: Uint8Array): StoredRecord[] {
+  const reader = new ByteReader(body, 0, body.length, "binary page");
+  const version = reader.u8();
+  if (version !== VERSION) throw refusal(`binary page: version ${version} at byte 0, only ${VERSION} is known`);
+  const count = reader.u32();
+  const records: StoredRecord[] = [];
+  for (let i = 0; i < count; i++) {
+    const offset = reader.u64();
+    const timestampMs = reader.u64();
+    const key = readNullable(reader)?.slice() ?? null;
+    const headers = readHeaders(reader).map(({ name, value }) => ({ name, value: value?.slice() ?? null }));
+    records.push({ offset, timestampMs, key, headers, body: readNullable(reader)?.slice() ?? null });
+  }
+  reader.expectEnd();
+  return records;
 }
 
 function decodeRecords(reader: ByteReader): NewRecord[] {

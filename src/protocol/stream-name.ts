@@ -2,6 +2,7 @@
  * Stream names on the wire. A name is the request path, percent-decoded exactly once; that one value is
  * routed, authorised, stored and logged, so that no two parts of the server can mean different streams.
  */
+import { utf8Encoder } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
 import { STREAM_NAME_BYTES_MAX } from "../lib/limits.ts";
 import { shorten } from "./shorten.ts";
@@ -38,7 +39,7 @@ export function parseStreamName(rawPath: string): string {
 
 /** Refuses with `bad_request` what cannot be a name; takes a name that is decoded already. */
 export function checkStreamName(name: string): void {
-  const size = Buffer.byteLength(name, "utf8");
+  const size = utf8Encoder.encode(name).length;
   if (size > STREAM_NAME_BYTES_MAX) {
     throw refusal(name, `has ${size} bytes, the limit is ${STREAM_NAME_BYTES_MAX}`);
   }
