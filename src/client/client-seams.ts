@@ -4,8 +4,6 @@
  * pages that have no such seams; so here, and in no other file of this folder, the globals that every runtime
  * has (`fetch`, timers, `Date`, `Math.random`) stand behind the same small interfaces as defaults.
  */
-import type { Clock } from "../lib/clock.ts";
-import type { Random } from "../lib/random.ts";
 
 /** What the client asks of `fetch`: the part that browsers, Node and Bun have in common. */
 export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
@@ -18,8 +16,25 @@ export interface FetchInit {
   readonly signal: AbortSignal;
 }
 
-export type ClientClock = Pick<Clock, "nowMs" | "monotonicMs" | "schedule">;
-export type ClientRandom = Pick<Random, "fraction">;
+/** The part of the server's clock that a client needs. */
+export interface ClientClock {
+  /** Wall clock: milliseconds since 1970. */
+  nowMs(): number;
+  /** Monotonic clock: milliseconds since an arbitrary origin. */
+  monotonicMs(): number;
+  /** Calls `run` once, no sooner than `delayMs` from now. */
+  schedule(delayMs: number, run: () => void): ClientTimer;
+}
+
+export interface ClientTimer {
+  /** Prevents the call if it has not started. */
+  cancel(): void;
+}
+
+export interface ClientRandom {
+  /** Uniform in [0, 1). */
+  fraction(): number;
+}
 
 /** Components of a client; tests and special environments give their own. */
 export interface ClientSeams {

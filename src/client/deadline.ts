@@ -1,13 +1,12 @@
 /** An abort signal that follows the caller's and also aborts after a time, which can be extended. */
-import type { Timer } from "../lib/clock.ts";
-import type { ClientClock } from "./client-seams.ts";
+import type { ClientClock, ClientTimer } from "./client-seams.ts";
 
 export class Deadline {
   readonly #clock: ClientClock;
   readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
   readonly #follow = () => this.#controller.abort(this.#outer?.reason);
-  #timer: Timer | null = null;
+  #timer: ClientTimer | null = null;
   #isExpired = false;
 
   constructor(clock: ClientClock, outer: AbortSignal | undefined) {

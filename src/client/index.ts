@@ -5,7 +5,7 @@
 // The package's door: whoever imports it sees these names and no file behind them.
 // biome-ignore-start lint/performance/noBarrelFile: a package has one entry, and its files are not its interface.
 export type { CallOptions, ClientOptions } from "./client-options.ts";
-export type { ClientClock, ClientRandom, ClientSeams, Fetch, FetchInit } from "./client-seams.ts";
+export type { ClientClock, ClientRandom, ClientSeams, ClientTimer, Fetch, FetchInit } from "./client-seams.ts";
 export { DurablePage } from "./durable-page.ts";
 export {
   type DurableAck,

@@ -34,8 +34,6 @@ export type StreamErrorCode =
 
 /** What an error tells beside its code. A fact that the server did not tell is absent. */
 export interface StreamErrorFacts {
-  /** Name of the stream. */
-  readonly stream?: string;
   /** The stream's tail: a sequence (Pico) or an offset token (Durable Streams). */
   readonly tail?: number | string;
   /** First sequence that is still readable. */
