@@ -48,13 +48,15 @@ export type Step = BunTestStep | ProgramStep | CheckStep;
 export type Tier = "first" | "second" | "long";
 
 /** Suites that are steps of their own, and so are no part of the unit tests. */
-const SEPARATE_FOLDERS = ["test/binary", "test/cluster", "test/conformance", "test/long", "test/pico"];
+const SEPARATE_FOLDERS = ["test/binary", "test/client", "test/cluster", "test/conformance", "test/long", "test/pico"];
 
 export const steps: Readonly<Record<Tier, readonly Step[]>> = {
   first: [
     { kind: "bun-test", name: "unit and contract tests", paths: ["test"], ignore: SEPARATE_FOLDERS, passedMin: 950, minutesMax: 8 },
     { kind: "program", name: "Durable Streams conformance", file: "test/conformance/run.ts", arguments: [], passedMin: 332, minutesMax: 3 },
     { kind: "program", name: "Pico protocol", file: "test/pico/run.ts", arguments: [], passedMin: 135, minutesMax: 3 },
+    { kind: "bun-test", name: "client under Bun", paths: ["test/client"], ignore: [], passedMin: 75, minutesMax: 4 },
+    { kind: "program", name: "client under Node", file: "test/client/run-node.ts", arguments: [], passedMin: 70, minutesMax: 4 },
   ],
   second: [
     {

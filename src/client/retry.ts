@@ -6,7 +6,7 @@ import { StreamError } from "./stream-error.ts";
 
 /** Bounds of the retries of one request; of a live read or a producer: of one outage, from the last progress on. */
 export interface RetryOptions {
-  /** Attempts in all; 1 turns retries off. @default 10 */
+  /** Attempts in all; 1 turns retries off. @default 16 */
   readonly attemptsMax?: number;
   /** No attempt begins later than this after the first failure, in milliseconds. @default 60000 */
   readonly totalMs?: number;

@@ -192,8 +192,8 @@ export const CLIENT_HOPS_MAX = 5;
 export const CLIENT_TIMEOUT_MS = 65_000;
 /** An event stream that is silent this long is broken: comments come every `SSE_HEARTBEAT_MS`. */
 export const CLIENT_SILENCE_MS = 45_000;
-/** Retries of one request, or of one outage of a live read or producer. */
-export const CLIENT_ATTEMPTS_MAX = 10;
+/** Attempts of one request, or in one outage of a live read or producer: time enough for a failover. */
+export const CLIENT_ATTEMPTS_MAX = 16;
 export const CLIENT_RETRY_TOTAL_MS = 60_000;
 export const CLIENT_RETRY_MS_MIN = 50;
 export const CLIENT_RETRY_MS_MAX = 5_000;
