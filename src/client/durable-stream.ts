@@ -215,8 +215,11 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * import { DurableStreamsClient } from "picomq/client";
    *
    * const client = new DurableStreamsClient({ url: "http://127.0.0.1:4438" });
-   * for await (const page of client.stream("/rooms/1").follow({ from: "tail", signal: AbortSignal.timeout(10_000) })) {
-   *   console.log(page.text());
+   * const notes = client.stream("/notes/1", { contentType: "text/plain" });
+   * await notes.create({ body: "first" });
+   * for await (const page of notes.follow()) {
+   *   console.log(page.text(), "resume at", page.next);
+   *   if (page.isUpToDate) break; // without this line it waits for more
    * }
    * ```
    */

@@ -38,6 +38,7 @@ export interface PicoHeader {
  * import { PicoClient } from "picomq/client";
  *
  * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/orders");
+ * await stream.create();
  * const { records } = await stream.read();
  * for (const record of records) console.log(record.seq, new Date(record.timestampMs), record.text());
  * ```

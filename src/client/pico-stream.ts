@@ -140,7 +140,7 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
    * ```ts
    * import { PicoClient } from "picomq/client";
    *
-   * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/orders");
+   * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/receipts");
    * await stream.create();
    * const { next } = await stream.append([{ key: "o1", headers: [{ name: "kind", value: "paid" }], body: "12.50" }]);
    * await stream.append("last word", { expectedTail: next, close: true });
@@ -205,9 +205,12 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
    * import { PicoClient } from "picomq/client";
    *
    * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/orders");
-   * for await (const page of stream.follow({ from: "start", signal: AbortSignal.timeout(10_000) })) {
+   * await stream.create();
+   * let position = 0;
+   * for await (const page of stream.follow({ from: position })) {
    *   for (const record of page.records) console.log(record.seq, record.text());
-   *   if (page.isUpToDate) console.log("nothing more for now; resume later at", page.next);
+   *   position = page.next; // keep it, to resume there after a restart
+   *   if (page.isUpToDate) break; // without this line it waits for more
    * }
    * ```
    */

@@ -68,7 +68,8 @@ export interface StreamErrorOptions {
  * ```ts
  * import { isStreamError, PicoClient } from "picomq/client";
  *
- * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/orders");
+ * const stream = new PicoClient({ url: "http://127.0.0.1:4437" }).stream("/accounts/1");
+ * await stream.create();
  * try {
  *   await stream.append("paid", { expectedTail: 7 });
  * } catch (error) {

@@ -173,7 +173,11 @@ export const picoCases: readonly ClientCase[] = [
       equal([await stream.delete(), await stream.delete()], [true, false], "deletes");
       const calls = [stream.head(), stream.append("a"), stream.read(), stream.trim(0), all(stream.follow())];
       const errors = await Promise.all(calls.map((call) => refusal(call, "not_found")));
-      equal(errors.map(({ status }) => status), [404, 404, 404, 404, 404], "statuses");
+      equal(
+        errors.map(({ status }) => status),
+        [404, 404, 404, 404, 404],
+        "statuses",
+      );
     },
   },
   {
