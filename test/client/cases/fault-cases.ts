@@ -159,8 +159,7 @@ export const faultCases: readonly ClientCase[] = [
     async run({ name, proxy }) {
       const silent = await proxy("pico", () => ({ kind: "hang" }));
       const client = new PicoClient({ url: silent.url, timeoutMs: 100, retry: { attemptsMax: 2 } });
-      await refusal(client.stream(name).head(), "transport");
-      equal(silent.requests.length, 2, "requests");
+      equal((await refusal(client.stream(name).head(), "transport")).facts, { attempts: 2 }, "attempts");
       equal((await refusal(client.stream(name).append("a"), "unknown_outcome")).isOutcomeUnknown, true, "an append");
     },
   },
