@@ -47,18 +47,10 @@ test(
 
     writeFileSync(join(folder.path, "package.json"), '{"type":"module"}');
     writeFileSync(join(folder.path, "consumer.ts"), CONSUMER);
-    const options = [
-      "--strict",
-      "--target",
-      "es2022",
-      "--lib",
-      "es2024,dom,dom.asynciterable,esnext.disposable",
-      "--types",
-      "",
-      "--module",
-      "nodenext",
-    ];
-    expect(await run([...tsc, ...options, "consumer.ts"], folder.path)).toEqual({ exitCode: 0, output: "" });
+    const lib = ["es2024", "dom", "dom.asynciterable", "esnext.disposable"];
+    const compilerOptions = { strict: true, target: "es2022", lib, types: [], module: "nodenext" };
+    writeFileSync(join(folder.path, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+    expect(await run([...tsc, "-p", "."], folder.path)).toEqual({ exitCode: 0, output: "" });
     expect(await run(["node", "consumer.js"], folder.path)).toEqual({ exitCode: 0, output: "function true /a\n" });
 
     writeFileSync(join(folder.path, "small.js"), 'import { isStreamError } from "picomq/client"; console.log(isStreamError(1));');
