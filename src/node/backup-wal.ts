@@ -6,7 +6,7 @@ import { decodeSegment, describeSegment } from "../engine/wal-segment.ts";
 import { LocalDiskWal } from "../engine/wal-store-local.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import type { Random } from "../lib/random.ts";
-import type { RegistrationName } from "../lib/registration.ts";
+import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 
@@ -38,6 +38,16 @@ export class WalSource {
       await wal.close();
       throw error;
     }
+  }
+
+  get description(): string {
+    return this.#wal.description;
+  }
+
+  /** Whether anything of the registration is there, if only files without a segment. */
+  async isPresent(): Promise<boolean> {
+    const registrations = await this.#wal.registrations();
+    return registrations.some((name) => sameRegistration(name, this.#registration));
   }
 
   /** How many segments were found. */

@@ -38,6 +38,7 @@ import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
 import { type BackupSources, findSources, inFiles, prepareTarget } from "./backup-places.ts";
 import { lateSyncDirectory, WalSource } from "./backup-wal.ts";
+import { hasSurelyWritten, missingWal } from "./database-witness.ts";
 import type { StoredPlaces } from "./settings.ts";
 
 export interface BackupOptions {
@@ -172,7 +173,13 @@ class Backup {
       const unended = [...copy.view.registrations()].filter(({ state }) => state !== "ended");
       await copy.stop();
       assertOneNode(unended);
-      return { appliedIndex: index, stateHash: rowSum.toString(16).padStart(16, "0"), streams: copy.view.streamCount, objects, unended };
+      return {
+        appliedIndex: index,
+        stateHash: rowSum.toString(16).padStart(16, "0"),
+        streams: copy.view.streamCount,
+        objects,
+        unended,
+      };
     } finally {
       await store.close();
     }
@@ -225,9 +232,10 @@ class Backup {
     let segmentBytes = 0;
     let number = position + 1;
     try {
+      // Also where no segment follows: a node takes a WAL without files for one that got lost.
+      await to.begin(name);
       for (let bytes = await from.read(number); bytes !== null; bytes = await from.read(number)) {
         onProgress({ step: "wal", done: number - position - 1, total: from.count });
-        if (segmentBytes === 0) await to.begin(name);
         await to.create(name, number, bytes);
         segmentBytes += bytes.length;
         number += 1;
@@ -237,6 +245,12 @@ class Backup {
       if (trimmable === null || trimmable >= number) return null;
       // A file that was trimmed, or is used again, would look like that too, but there is none.
       if (trouble !== null) throw trouble;
+      if (hasSurelyWritten(entry) && !(await from.isPresent())) {
+        // It may have ended since the metadata was copied; the next round knows.
+        this.#failedOpens += 1;
+        if (this.#failedOpens >= FAILED_OPENS_MAX) throw missingWal(entry, from.description);
+        return null;
+      }
       const { lastNumber } = await inspectWal({ store: to, clock, random, registration: name, position });
       assert(lastNumber === number - 1, "a copied WAL reads back to its last segment");
     } finally {

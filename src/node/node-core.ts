@@ -31,7 +31,7 @@ import type { SqlStore } from "../sql/sql-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
 import { StreamIds } from "../streams/stream-ids.ts";
 import { Streams } from "../streams/streams.ts";
-import { assertDatabaseKnowsStores } from "./database-witness.ts";
+import { assertDatabaseFitsStores } from "./database-witness.ts";
 
 export interface NodeCoreSettings extends EngineSettings {
   readonly nodeId: number;
@@ -174,7 +174,7 @@ export class NodeCore {
   async #register(addresses: Addresses): Promise<RegistrationName> {
     const { clock, settings, store, wal } = this.#components;
     const { nodeId, slots, failoverTimeoutMs, clusterId } = settings;
-    await assertDatabaseKnowsStores({ metadata: this.metadata, wal, store, clusterId });
+    await assertDatabaseFitsStores({ metadata: this.metadata, wal, store, clusterId, nodeId });
     const replaces = this.metadata.view.node(nodeId)?.lastEpoch ?? null;
     const nodeEpoch = settings.nodeEpoch ?? Math.max(clock.nowMs(), (replaces ?? -1) + 1);
     const node = { nodeId, nodeEpoch };

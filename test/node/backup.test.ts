@@ -168,6 +168,45 @@ test(
 );
 
 test(
+  "a node whose WAL is elsewhere is neither copied nor started without it, and a copy with an empty WAL starts",
+  async () => {
+    await using folder = await makeTemporaryFolder();
+    const data = join(folder.path, "data");
+    const wal = ["--wal", `2@file://${join(folder.path, "w")}`];
+    const node = await serveNode(data, [...wal, "--wal-upload-interval-ms", "200"]);
+    await put(node, "s", { body: "uploaded" });
+    const copy = join(folder.path, "copy");
+    const back = ["backup", "--data-dir", data, ...wal];
+    // Until everything is uploaded, so that the copy has no segment.
+    for (let attempt = 1; ; attempt++) {
+      const made = await runCommand([...back, "--to", copy]);
+      expect(made).toMatchObject({ exitCode: 0, errors: "" });
+      if (made.output.includes(" 0 WAL segments")) break;
+      expect(attempt).toBeLessThan(10);
+      fs.rmSync(copy, { recursive: true });
+    }
+    expect(await append(node, "s", "acknowledged")).toBe(200);
+    await node.kill();
+
+    fs.mkdirSync(join(data, "wal"));
+    const refused =
+      /^pico: WAL \S+ may hold acknowledged records, and local disk at \S+\/data\/wal has nothing of it \(it was written to local disk at \S+\/w\);/;
+    const backup = await runCommand(["backup", "--to", join(folder.path, "second"), "--data-dir", data]);
+    expect(backup).toMatchObject({ exitCode: 1, errors: expect.stringMatching(refused) });
+    const start = await runCommand(["serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--no-ds", "--no-admin"]);
+    expect(start).toMatchObject({ exitCode: 1, errors: expect.stringMatching(refused) });
+
+    const again = await serveNode(data, wal);
+    expect(await readAll(again, "s")).toEqual(["uploaded", "acknowledged"]);
+    expect(await again.stop()).toBe(0);
+    const restored = await serveNode(copy);
+    expect(await readAll(restored, "s")).toEqual(["uploaded"]);
+    expect(await restored.stop()).toBe(0);
+  },
+  TIMEOUT_MS,
+);
+
+test(
   "a damaged WAL segment that a later one vouches for fails the backup and is named",
   async () => {
     await using folder = await makeTemporaryFolder();

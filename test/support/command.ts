@@ -25,6 +25,8 @@ export interface ServingNode {
   readonly durableStreamsUrl: string;
   /** Stops it gracefully; resolves with its exit code. */
   stop(): Promise<number>;
+  /** Ends it at once, as `kill -9` does. */
+  kill(): Promise<number>;
 }
 
 /** Starts a node and waits until it serves. Throws with what it wrote if it ends before. */
@@ -47,13 +49,11 @@ export async function serveNode(dataDirectory: string, flags: readonly string[] 
     void read();
   });
   if (addresses === null) throw new Error(`the node ended before it served: ${await errors}`);
-  return {
-    ...addresses,
-    stop: () => {
-      child.kill("SIGTERM");
-      return child.exited;
-    },
+  const end = (signal: "SIGTERM" | "SIGKILL") => {
+    child.kill(signal);
+    return child.exited;
   };
+  return { ...addresses, stop: () => end("SIGTERM"), kill: () => end("SIGKILL") };
 }
 
 /** Variables of the person who runs the tests must not reach the program. */
