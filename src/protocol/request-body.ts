@@ -18,6 +18,12 @@ export function readBody(exchange: Exchange, bytesMax: number): MaybePromise<Uin
       what: "content-encoding",
     });
   }
+  // The HTTP layer hands over the body, then answers 400 to the trailers by itself: the append would be told as refused.
+  if (headers.trailer !== undefined && headers.trailer !== "") {
+    throw new PicoError("bad_request", "header Trailer: fields behind the body are not taken; send the body without them", {
+      what: "trailer",
+    });
+  }
   const lengthText = headers["content-length"];
   if (lengthText === undefined) return request.body === null ? EMPTY_BYTES : readCounted(request.body, bytesMax);
   const length = parseStrictU64(lengthText);

@@ -64,9 +64,13 @@ export function reservedSegmentOf(name: string): ReservedSegment | null {
   return RESERVED_SEGMENTS.find((segment) => segment === first) ?? null;
 }
 
-/** The request path of a name: each segment percent-encoded. `parseStreamName` gives the name back. */
+/**
+ * The request path of a name: each segment percent-encoded. `parseStreamName` gives the name back. A second
+ * slash in front is encoded too: as a `Location`, `//a/b` would name the host `a`.
+ */
 export function encodeStreamPath(name: string): string {
-  return name.split("/").map(encodeURIComponent).join("/");
+  const path = name.split("/").map(encodeURIComponent).join("/");
+  return path.startsWith("//") ? `/%2F${path.slice(2)}` : path;
 }
 
 /** Printable ASCII without escapes and without a segment that begins with a dot: its own name. */

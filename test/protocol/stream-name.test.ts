@@ -51,7 +51,14 @@ describe("stream names", () => {
   });
 
   test("an encoded name comes back as it was", () => {
-    for (const name of ["/a b", "/é/ü", "/100%", "/a?b#c", "/a//b/", "/+&="]) expect(parseStreamName(encodeStreamPath(name))).toBe(name);
+    for (const name of ["/a b", "/é/ü", "/100%", "/a?b#c", "/a//b/", "/+&=", "//", "//a/b", "///"])
+      expect(parseStreamName(encodeStreamPath(name))).toBe(name);
+  });
+
+  test("an encoded name is never taken for another host", () => {
+    for (const name of ["//", "//a/b", "///a"]) {
+      expect(new URL(encodeStreamPath(name), "http://here:1/").host).toBe("here:1");
+    }
   });
 
   test("reserved are whole first segments only", () => {

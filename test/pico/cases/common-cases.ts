@@ -102,6 +102,9 @@ export const commonCases: CaseList = [
       const base = newName();
       const answer = await pico.rawRequest("PUT", `${base}/a%20b/%C3%A9%3F`, TEXT);
       matches(answer.head, new RegExp(`\\r\\nlocation: ${base}/a%20b/%C3%A9%3F\\r?`, "i"), "Location");
+      // "//host/path" would be an address of another server.
+      const slashes = await pico.rawRequest("PUT", `/${base}`, TEXT);
+      matches(slashes.head, new RegExp(`\\r\\nlocation: /%2F${base.slice(1)}\\r?`, "i"), "Location of a name with two slashes in front");
     },
   },
   {

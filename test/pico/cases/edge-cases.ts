@@ -96,6 +96,18 @@ export const edgeCases: CaseList = [
   },
   {
     sections: ["2"],
+    name: "a body with announced trailers is refused and not appended",
+    async run({ pico, newName }) {
+      const name = newName();
+      await pico.put(name, TEXT);
+      const head = `POST ${name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n`;
+      const answer = await pico.raw(`${head}1\r\na\r\n0\r\nx: y\r\n\r\n`);
+      matches(answer, /^HTTP\/1.1 400 .*"bad_request".*Trailer/s, "answer");
+      equal((await pico.head(name)).headers.get("pico-next-seq"), "0", "tail");
+    },
+  },
+  {
+    sections: ["2"],
     name: "requests on one connection, each behind the answer before, are appended in order",
     async run({ pico, newName }) {
       const name = newName();
