@@ -35,14 +35,14 @@ export interface RunningNode {
 
 /**
  * Resolves when the node serves, which may take as long as its disk is full or its database away. When
- * `stopping` aborts before, the start is cut short as by a crash, and rejects.
+ * `stopping` aborts before it is ready, the start is cut short as by a crash, and rejects.
  */
 export type StartNode = (settings: Settings, log: Logger, stopping: AbortSignal) => Promise<RunningNode>;
 
 export const startNode: StartNode = async (settings, log, stopping) => {
   assertLimitsAgree();
   const node = new Node(settings, log);
-  const cut = () => void node.cut();
+  const cut = () => void node.cutStart();
   stopping.addEventListener("abort", cut);
   try {
     await node.start();
@@ -198,6 +198,11 @@ class Node implements RunningNode {
     this.#stopping.abort();
     await Promise.all(this.#listeners.map((listener) => listener.stop(timeoutMs / 2)));
     await this.#core?.stop();
+  }
+
+  /** A node that is ready has clients already: its start is as good as over, and it is stopped gracefully behind it. */
+  async cutStart(): Promise<void> {
+    if (this.#core?.isReady !== true) await this.cut();
   }
 
   /** Ends everything that still runs, at once. */
