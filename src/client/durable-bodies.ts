@@ -1,20 +1,8 @@
-/** Records of a batch as one body of Durable Streams. */
+/** Records of a JSON batch as one body of Durable Streams. */
 
 const OPEN = 0x5b;
 const COMMA = 0x2c;
 const CLOSE = 0x5d;
-
-/** End to end. */
-export function joinPlain(bodies: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const size = bodies.reduce((sum, bytes) => sum + bytes.length, 0);
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const bytes of bodies) {
-    whole.set(bytes, at);
-    at += bytes.length;
-  }
-  return whole;
-}
 
 /** A JSON array of JSON texts: the server makes a record of each (9.1). */
 export function joinJson(texts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {

@@ -1,10 +1,10 @@
 /** A stream over Durable Streams: bytes, or JSON values, at opaque offsets. */
-import { utf8Encoder } from "../lib/bytes.ts";
+import { concatBytes, utf8Encoder } from "../lib/bytes.ts";
 import { DURABLE_STREAMS_HEADERS as NAMES } from "../protocol/header-names.ts";
 import { formatInstant } from "../protocol/instant.ts";
 import type { CallOptions } from "./client-options.ts";
 import { deleteStream } from "./delete-stream.ts";
-import { joinJson, joinPlain } from "./durable-bodies.ts";
+import { joinJson } from "./durable-bodies.ts";
 import { DurableLiveSource } from "./durable-live-source.ts";
 import { type DurablePage, isJsonType } from "./durable-page.ts";
 import { readFlag, readInstant, readNumber, requireText } from "./header-reading.ts";
@@ -244,7 +244,7 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
         send: async (bodies, producer, close, signal) => {
           const contentType = bodies.length === 0 ? undefined : await this.#typeOf(signal);
           if (contentType !== undefined) checkJson(contentType, isJson);
-          const body = bodies.length === 0 ? undefined : isJson ? joinJson(bodies) : joinPlain(bodies);
+          const body = bodies.length === 0 ? undefined : isJson ? joinJson(bodies) : concatBytes(bodies);
           const request = this.#appendRequest(body, contentType, { producer, close, ...(signal === undefined ? {} : { signal }) });
           return readAppend(await this.#transport.attempt({ ...request, isRepeatable: true }), bodies.length, producer);
         },

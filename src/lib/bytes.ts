@@ -20,7 +20,7 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   let size = 0;
   for (const part of parts) size += part.length;
   const whole = new Uint8Array(size);
