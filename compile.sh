@@ -28,7 +28,7 @@ fi
 build() {
   local output="$1"
   shift
-  "$bun" build --compile --root=src --sourcemap=inline \
+  "$bun" build --compile --root=src --asset=public --sourcemap=inline \
     --no-compile-autoload-dotenv --no-compile-autoload-bunfig \
     --define 'process.env.NODE_ENV="production"' \
     --define "PICO_COMMIT=\"$commit\"" \

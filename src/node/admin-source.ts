@@ -1,5 +1,7 @@
 /** What the admin listener tells, taken from the node's parts at the moment it asks. */
-import type { AdminSource, ClusterAnswer, ReadyAnswer } from "../admin/admin-listener.ts";
+
+import type { ClusterAnswer, ReadyAnswer } from "../admin/admin-schemas.ts";
+import type { AdminSource } from "../admin/admin-source.ts";
 import type { ObjectEntry } from "../metadata/entries.ts";
 import type { NodeCore } from "./node-core.ts";
 import type { Settings } from "./settings.ts";

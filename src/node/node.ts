@@ -19,6 +19,7 @@ import type { HttpListener } from "../protocol/http-listener.ts";
 import { makeOriginPolicy } from "../protocol/origin-policy.ts";
 import { createPicoListener } from "../protocol/pico-listener.ts";
 import type { ProtocolContext } from "../protocol/protocol-context.ts";
+import { findShippedFiles } from "../storage/shipped-files.ts";
 import { createAdminSource } from "./admin-source.ts";
 import { NodeCore, type NodeCoreSettings } from "./node-core.ts";
 import { type NodeParts, openParts } from "./node-parts.ts";
@@ -128,7 +129,7 @@ class Node implements RunningNode {
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
     const policy = makeOriginPolicy({ corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
-    this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock });
+    this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles() });
     this.#bound.admin = this.#admin.listen(bindOptions(admin.listen)).address;
   }
 

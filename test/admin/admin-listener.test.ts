@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type AdminSource, createAdminListener } from "../../src/admin/admin-listener.ts";
+import { createAdminListener } from "../../src/admin/admin-listener.ts";
+import type { AdminSource } from "../../src/admin/admin-source.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
 import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
@@ -29,7 +30,7 @@ describe("the admin listener", () => {
   let address: string;
   beforeAll(() => {
     const policy = makeOriginPolicy({ corsOrigins: ["https://ops.example"], allowedHosts: [], advertisedUrls: [] });
-    listener = createAdminListener({ source, policy, log: silentLog, clock: systemClock });
+    listener = createAdminListener({ source, policy, log: silentLog, clock: systemClock, files: [] });
     address = listener.listen({ hostname: "127.0.0.1", port: 0 }).address;
   });
   afterAll(() => listener.stop(0));

@@ -3,7 +3,7 @@
  * without Bun or Node on the PATH, in folders that hold nothing it knows.
  */
 import { expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../../package.json";
@@ -109,5 +109,22 @@ test("a second process on one data directory is refused in one line with exit co
   expect(exitCode).toBe(1);
   expect(errors).toMatch(/^pico: .+\n$/);
   expect(errors).toContain(folder.path);
+  expect((await node.stop("SIGTERM")).exitCode).toBe(0);
+});
+
+test("it holds every file below public/, and serves them on the admin listener", async () => {
+  using folder = temporaryFolder();
+  const shipped = join(import.meta.dir, "../../public");
+  const node = await serve(["--data-dir", join(folder.path, "data")]);
+  for (const entry of readdirSync(shipped, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const answer = await fetch(`${node.admin}${path.slice(shipped.length)}`);
+    expect({ path, status: answer.status }).toEqual({ path, status: 200 });
+    expect(Buffer.from(await answer.arrayBuffer()).equals(readFileSync(path))).toBe(true);
+  }
+  const page = await fetch(`${node.admin}/`);
+  expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  expect(await page.text()).toBe(readFileSync(join(shipped, "index.html"), "utf8"));
   expect((await node.stop("SIGTERM")).exitCode).toBe(0);
 });
