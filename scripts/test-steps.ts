@@ -68,6 +68,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       minutesMax: 10,
     },
     { kind: "program", name: "broken variants", file: "test/simulation/variants.ts", arguments: [], passedMin: 5, minutesMax: 5 },
+    { kind: "program", name: "client in Chromium", file: "test/client/run-browser.ts", arguments: [], passedMin: 74, minutesMax: 4 },
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },

@@ -53,6 +53,8 @@ export interface Refusal {
 }
 
 const REDIRECTS: readonly number[] = [307, 308];
+/** Behind a redirect from one foreign origin to another, a browser says that a page comes from the origin `null` (Fetch standard). */
+const REDIRECT_ADVICE = "behind a redirect, which a web page may follow only to a server with --cors-origin '*'";
 
 export class Transport {
   /** Without a slash at its end. */
@@ -162,8 +164,11 @@ export class Transport {
     const { method, body } = request;
     const init = { method, headers, signal, ...(body === undefined ? {} : { body }) };
     const response = await this.#fetch(url, { ...init, redirect: "manual" });
+    if (response.type !== "opaqueredirect") return response;
     // A browser shows nothing of a redirect that it does not follow; nothing was done by it, so it may be sent again.
-    return response.type === "opaqueredirect" ? this.#fetch(url, { ...init, redirect: "follow" }) : response;
+    return this.#fetch(url, { ...init, redirect: "follow" }).catch((error: unknown) => {
+      throw new Error(`${error instanceof Error ? error.message : String(error)}, ${REDIRECT_ADVICE}`, { cause: error });
+    });
   }
 
   #headers(request: HttpRequest): Headers {

@@ -1,26 +1,27 @@
 /**
- * The cases of the client, as data: they run under `bun test` (`client.test.ts`) and under Node (`run-node.ts`), and so
- * use nothing that one of the two lacks.
+ * The cases of the client, as data: they run under `bun test` (`client.test.ts`), under Node (`run-node.ts`) and in a web
+ * page (`run-browser.ts`), and so use nothing that one of them lacks.
  */
 import { DurableStreamsClient, isStreamError, PicoClient, type StreamError, type StreamErrorCode } from "../../src/client/index.ts";
-import { FaultProxy, type FaultRule } from "./fault-proxy.ts";
-import { ServeProcess, type ServeProgram } from "./serve-process.ts";
+import type { CaseStage, FaultRule, TestProxy, TestServer } from "./case-stage.ts";
 
 export interface CaseContext {
-  readonly server: ServeProcess;
+  readonly server: TestServer;
   readonly pico: PicoClient;
   readonly durable: DurableStreamsClient;
   /** A stream name that no other case uses. */
   readonly name: string;
   /** A proxy before the Pico or the Durable Streams listener; closed with the case. */
-  proxy(protocol: "pico" | "durable", rule: FaultRule): Promise<FaultProxy>;
-  /** A server of the case's own, to be killed; removed with the case. */
-  ownServer(): Promise<ServeProcess>;
+  proxy(protocol: "pico" | "durable", rule: FaultRule): Promise<TestProxy>;
+  /** A server of the case's own, to be killed or with flags of its own; removed with the case. */
+  ownServer(flags?: readonly string[]): Promise<TestServer>;
 }
 
 export interface ClientCase {
   /** The fact, and its condition. */
   readonly name: string;
+  /** Why it cannot hold in a web page; absent where it does. */
+  readonly notInBrowser?: string;
   run(context: CaseContext): Promise<void>;
 }
 
@@ -29,17 +30,17 @@ const FLAGS = ["--long-poll-timeout-sec", "1", "--sse-max-duration-sec", "1"];
 
 /** The server that the cases share. */
 export class ClientSuite {
-  readonly #program: ServeProgram;
-  readonly #server: ServeProcess;
+  readonly #stage: CaseStage;
+  readonly #server: TestServer;
   #names = 0;
 
-  private constructor(program: ServeProgram, server: ServeProcess) {
-    this.#program = program;
+  private constructor(stage: CaseStage, server: TestServer) {
+    this.#stage = stage;
     this.#server = server;
   }
 
-  static async start(program: ServeProgram): Promise<ClientSuite> {
-    return new ClientSuite(program, await ServeProcess.start(program, FLAGS));
+  static async start(stage: CaseStage): Promise<ClientSuite> {
+    return new ClientSuite(stage, await stage.startServer(FLAGS));
   }
 
   async run(one: ClientCase): Promise<void> {
@@ -52,12 +53,12 @@ export class ClientSuite {
         name: `/suite/${this.#names++}`,
         proxy: async (protocol, rule) => {
           const target = protocol === "pico" ? this.#server.picoUrl : this.#server.durableStreamsUrl;
-          const proxy = await FaultProxy.start(target, rule);
+          const proxy = await this.#stage.startProxy(target, rule);
           ends.push(() => proxy.close());
           return proxy;
         },
-        ownServer: async () => {
-          const server = await ServeProcess.start(this.#program, FLAGS);
+        ownServer: async (flags = []) => {
+          const server = await this.#stage.startServer([...FLAGS, ...flags]);
           ends.push(() => server.remove());
           return server;
         },

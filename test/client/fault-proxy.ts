@@ -3,50 +3,36 @@
  * connection, so that a fault hits one exchange and no other.
  */
 import { connect as connectTo, createServer, type Server, type Socket } from "node:net";
+import { type Fault, PASS, type ProxiedRequest, type TestProxy } from "./case-stage.ts";
 
-export interface ProxiedRequest {
-  readonly method: string;
-  /** Path with its query. */
-  readonly target: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-}
+/** As a case gives it; the rule of a web page's case is asked over a wire. */
+export type ProxyRule = (request: ProxiedRequest, index: number) => Fault | Promise<Fault>;
 
-export type Fault =
-  | { readonly kind: "pass" }
-  /** The server answers, nobody hears it. */
-  | { readonly kind: "lose-answer" }
-  /** The answer ends behind so many bytes of its body. */
-  | { readonly kind: "cut"; readonly bodyBytes: number }
-  /** Answered by the proxy; the server hears nothing. */
-  | { readonly kind: "answer"; readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
-  /** The connection ends before the server hears anything. */
-  | { readonly kind: "drop" }
-  /** No answer, no end. */
-  | { readonly kind: "hang" }
-  /** What comes at once is answered, then nothing, and no end. */
-  | { readonly kind: "stall" };
+/**
+ * Web pages ask for leave before a request to another origin, and are shown an answer only with leave: the proxy
+ * gives it in the answers that it makes up, and lets the server's pass.
+ */
+const CORS_HEADERS = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-headers": "*, authorization",
+  "access-control-allow-methods": "GET, HEAD, PUT, POST, DELETE",
+  "access-control-expose-headers": "*",
+};
 
-/** What to do with the request number `index`, from 0. */
-export type FaultRule = (request: ProxiedRequest, index: number) => Fault;
-
-export const PASS: Fault = { kind: "pass" };
-
-export class FaultProxy {
+export class FaultProxy implements TestProxy {
   readonly requests: ProxiedRequest[] = [];
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
   readonly #target: URL;
-  readonly #rule: FaultRule;
+  readonly #rule: ProxyRule;
 
-  private constructor(target: string, rule: FaultRule) {
+  private constructor(target: string, rule: ProxyRule) {
     this.#target = new URL(target);
     this.#rule = rule;
     this.#server = createServer((socket) => this.#serve(socket));
   }
 
-  static async start(target: string, rule: FaultRule): Promise<FaultProxy> {
+  static async start(target: string, rule: ProxyRule): Promise<FaultProxy> {
     const proxy = new FaultProxy(target, rule);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
     return proxy;
@@ -78,10 +64,18 @@ export class FaultProxy {
       const request = parseRequest(received);
       if (request === null) return;
       client.off("data", take);
-      this.requests.push(request);
-      this.#act(client, request, this.#rule(request, this.requests.length - 1));
+      void this.#judge(client, request);
     };
     client.on("data", take);
+  }
+
+  async #judge(client: Socket, request: ProxiedRequest): Promise<void> {
+    if (request.method === "OPTIONS") {
+      this.#act(client, request, { kind: "answer", status: 204 });
+      return;
+    }
+    this.requests.push(request);
+    this.#act(client, request, await this.#rule(request, this.requests.length - 1));
   }
 
   #act(client: Socket, request: ProxiedRequest, fault: Fault): void {
@@ -93,7 +87,12 @@ export class FaultProxy {
         return;
       case "answer": {
         const { status, headers = {}, body = "" } = fault;
-        const lines = Object.entries({ ...headers, "content-length": String(Buffer.byteLength(body)), connection: "close" });
+        const lines = Object.entries({
+          ...CORS_HEADERS,
+          ...headers,
+          "content-length": String(Buffer.byteLength(body)),
+          connection: "close",
+        });
         client.end(`HTTP/1.1 ${status} Told\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`);
         return;
       }

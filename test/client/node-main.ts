@@ -2,6 +2,7 @@
 import { closeSuite } from "../support/test-report.ts";
 import { clientCases } from "./client-cases.ts";
 import { type ClientCase, ClientSuite } from "./client-suite.ts";
+import { processStage } from "./serve-process.ts";
 
 /** For a crowded machine: the slowest cases start servers. */
 const CASE_MS_MAX = 120_000;
@@ -12,7 +13,7 @@ async function main(): Promise<number> {
   const { CLIENT_SUITE_BUN: bunPath, CLIENT_SUITE_ROOT: root } = process.env;
   if (bunPath === undefined || root === undefined) throw new Error("start run-node.ts, which tells where Bun and the project are");
   console.log(`Node ${process.version}`);
-  const suite = await ClientSuite.start({ bunPath, root });
+  const suite = await ClientSuite.start(processStage({ bunPath, root }));
   let failed = 0;
   for (const one of clientCases) {
     const error = await runCase(suite, one);

@@ -6,6 +6,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { CaseStage, TestServer } from "./case-stage.ts";
+import { FaultProxy } from "./fault-proxy.ts";
 
 export interface ServeProgram {
   /** The Bun that runs the server, whatever runs the suite. */
@@ -14,7 +16,15 @@ export interface ServeProgram {
   readonly root: string;
 }
 
-export class ServeProcess {
+/** The stage of a suite that runs in a program. */
+export function processStage(program: ServeProgram): CaseStage {
+  return {
+    startServer: (flags) => ServeProcess.start(program, flags),
+    startProxy: (target, rule) => FaultProxy.start(target, rule),
+  };
+}
+
+export class ServeProcess implements TestServer {
   readonly #program: ServeProgram;
   readonly #flags: readonly string[];
   readonly #folder = mkdtempSync(join(tmpdir(), "pico-client-"));
@@ -42,23 +52,19 @@ export class ServeProcess {
     return this.#durableStreamsUrl;
   }
 
-  /** `kill -9`, and a start on the same ports and data. */
   async restart(): Promise<void> {
     await this.#end("SIGKILL");
     await this.#spawn();
   }
 
-  /** `kill -9`; it stays down. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }
 
-  /** Starts it again. */
   async revive(): Promise<void> {
     await this.#spawn();
   }
 
-  /** Ends it and removes its data. */
   async remove(): Promise<void> {
     await this.#end("SIGKILL");
     rmSync(this.#folder, { recursive: true, force: true });

@@ -1,8 +1,8 @@
 /** Comparisons of the suite: they throw what was expected and what came. */
-import { isDeepStrictEqual } from "node:util";
+import { dequal } from "dequal";
 
 export function equal(actual: unknown, expected: unknown, what: string): void {
-  if (!isDeepStrictEqual(actual, expected)) throw new Error(`${what}: expected ${show(expected)}, got ${show(actual)}`);
+  if (!dequal(actual, expected)) throw new Error(`${what}: expected ${show(expected)}, got ${show(actual)}`);
 }
 
 export function isTrue(condition: boolean, what: string): void {

@@ -58,7 +58,7 @@ export const producerCases: readonly ClientCase[] = [
         "bytes of a batch",
       );
       isTrue(
-        posts.every(({ body }) => body.readUInt32BE(1) <= limits.batchRecordsMax),
+        posts.every(({ body }) => new DataView(body.buffer, body.byteOffset).getUint32(1) <= limits.batchRecordsMax),
         "records of a batch",
       );
       equal(
