@@ -1,27 +1,29 @@
 /**
- * The operators' listener: health, readiness, the admin API and the dashboard. Order of decisions: whether
- * the page may talk to us, the route of the path, the files. Answers of the API come from memory; none opens
+ * The operators' listener: health, readiness, the admin API, the dashboard, and the Pico protocol for its pages.
+ * Order of decisions: `/pico`, whether the page may talk to us, the route of the path, the files. Answers of the API come from memory; none opens
  * a stream or asks the database, so it answers from the first moment of a start, however long the replay
  * takes (contract, admin.md 1 and 2).
  */
 import type { Exchange } from "../protocol/exchange.ts";
 import { createHttpListener, type HttpListener } from "../protocol/http-listener.ts";
-import { exchangeHandler, judgeExchange } from "../protocol/protocol-edge.ts";
+import { judgeExchange, refusing, withExchange } from "../protocol/protocol-edge.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 import { errorAnswer, otherMethod, preflightAnswer } from "./admin-answer.ts";
 import type { AdminContext } from "./admin-context.ts";
 import { adminRoutes } from "./admin-routes.ts";
+import { isBelowPico } from "./pico-mount.ts";
 import { RouteTable } from "./route-table.ts";
 import { StaticFiles } from "./static-files.ts";
 
 const FAILURE = "the request failed; the log of the node says why";
 
 export function createAdminListener(context: AdminContext): HttpListener {
-  const { policy, log } = context;
+  const { policy, log, pico } = context;
   const routes = new RouteTable(adminRoutes(context));
   const files = new StaticFiles(context.files);
 
   function handle(exchange: Exchange): MaybePromise<Response> {
+    if (isBelowPico(exchange.rawPath)) return pico.answer(exchange);
     const verdict = judgeExchange(policy, exchange);
     if (exchange.method === "OPTIONS") return preflightAnswer(exchange);
     if (!verdict.isAllowed) return errorAnswer(exchange, 403, `refused: the ${verdict.reason}`);
@@ -36,7 +38,7 @@ export function createAdminListener(context: AdminContext): HttpListener {
     log.error("an admin request failed", { path: exchange.rawPath, error });
     return errorAnswer(exchange, 500, FAILURE);
   };
-  return createHttpListener(context, exchangeHandler(handle, refuse), (error) => {
+  return createHttpListener(context, withExchange(refusing(handle, refuse)), (error) => {
     log.error("an admin request failed before it was looked at", { error });
     return Response.json({ error: FAILURE }, { status: 500 });
   });

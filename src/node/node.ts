@@ -8,6 +8,7 @@
  * then as after a crash.
  */
 import { createAdminListener } from "../admin/admin-listener.ts";
+import { PicoMount } from "../admin/pico-mount.ts";
 import { sleep, systemClock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import { assertLimitsAgree, FAILOVER_TIMEOUT_MS_DEFAULT, UPLOAD_SEGMENTS_DEFAULT } from "../lib/limits.ts";
@@ -64,6 +65,8 @@ class Node implements RunningNode {
   readonly #resolveStopped: (end: { readonly error: unknown }) => void;
   #bound: { pico: string | null; durableStreams: string | null; admin: string | null } = { pico: null, durableStreams: null, admin: null };
   #admin: HttpListener | null = null;
+  /** The admin listener's streams; null without that listener. */
+  #picoMount: PicoMount | null = null;
   readonly #listeners: HttpListener[] = [];
   #parts: NodeParts | null = null;
   #core: NodeCore | null = null;
@@ -129,7 +132,9 @@ class Node implements RunningNode {
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
     const policy = makeOriginPolicy({ corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
-    this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles() });
+    const pico = new PicoMount(policy, this.#log);
+    this.#picoMount = pico;
+    this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles(), pico });
     this.#bound.admin = this.#admin.listen(bindOptions(admin.listen)).address;
   }
 
@@ -154,6 +159,7 @@ class Node implements RunningNode {
       },
       stopping: this.#stopping.signal,
     };
+    this.#picoMount?.open(context);
     const bind = (settings: StreamListenerSettings | null, listener: () => HttpListener): string | null => {
       if (settings === null) return null;
       const created = listener();
@@ -197,7 +203,10 @@ class Node implements RunningNode {
 
   async #stopGracefully(timeoutMs: number): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(this.#listeners.map((listener) => listener.stop(timeoutMs / 2)));
+    // The admin listener tells of the stop to its end; only what it asked of the streams is waited for.
+    this.#picoMount?.close();
+    const deadlineMs = timeoutMs / 2;
+    await Promise.all([...this.#listeners.map((listener) => listener.stop(deadlineMs)), this.#admin?.whenIdle(deadlineMs)]);
     await this.#core?.stop();
   }
 

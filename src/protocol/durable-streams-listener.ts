@@ -22,7 +22,7 @@ import { createHttpListener, type HttpListener } from "./http-listener.ts";
 import { LiveReads } from "./live-reads.ts";
 import { NO_STORE } from "./pico-answer.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { exchangeHandler, judgeExchange, originPolicyOf, redirectTarget } from "./protocol-edge.ts";
+import { judgeExchange, originPolicyOf, redirectTarget, refusing, withExchange } from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 /** What the handlers of the protocol share. */
@@ -51,7 +51,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
 
   return createHttpListener(
     base,
-    exchangeHandler(handle, (exchange, error) => durableStreamsError(exchange, error, base.log)),
+    withExchange(refusing(handle, (exchange, error) => durableStreamsError(exchange, error, base.log))),
     (error) => {
       base.log.error("request failed before it reached the protocol", { error });
       return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });

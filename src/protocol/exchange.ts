@@ -16,8 +16,10 @@ export interface Exchange {
   readonly server: Server<unknown> | null;
   readonly method: string;
   readonly headers: HeaderRecord;
-  /** Path as sent, escapes and all. */
+  /** Path as sent, escapes and all, without `basePath`. */
   readonly rawPath: string;
+  /** What the path began with where the protocol is served below one, such as `/pico`; else "". */
+  readonly basePath: string;
   /** Query as sent, without its question mark. */
   readonly rawQuery: string;
   /** Authority of the request's URL; null where it has none (HTTP/1.0 without `Host`). */
@@ -38,10 +40,17 @@ export function openExchange(request: Request, server: Server<unknown> | null): 
     method: request.method,
     headers: request.headers.toJSON(),
     rawPath: pathStart < 0 ? "/" : queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart),
+    basePath: "",
     rawQuery: queryStart < 0 ? "" : url.slice(queryStart + 1),
     authority: isAbsolute && pathStart > 0 ? url.slice(schemeEnd + 3, pathStart) : null,
     allowOrigin: null,
   };
+}
+
+/** The exchange as seen from below `basePath`, with which its path begins: the rest of the path, `/` where there is none. */
+export function mountedAt(exchange: Exchange, basePath: string): Exchange {
+  const rest = exchange.rawPath.slice(basePath.length);
+  return { ...exchange, rawPath: rest === "" ? "/" : rest, basePath };
 }
 
 export function queryOf(exchange: Exchange): QueryParameters {

@@ -16,6 +16,9 @@ import type { ProtocolContext } from "./protocol-context.ts";
  */
 export const IDLE_SECONDS = 60;
 
+/** Between two looks at whether a listener is idle. */
+const IDLE_LOOK_MS = 10;
+
 /**
  * Bun answers a larger declared body by itself, without our error. Ours is refused from its
  * `Content-Length` or while counting, so Bun's own limit only has to stay out of the way.
@@ -35,6 +38,8 @@ export interface HttpListener {
   listen(options: ListenOptions): { readonly address: string };
   /** Requests being answered. */
   readonly pendingRequests: number;
+  /** Resolves when none is, or after `deadlineMs`; goes on accepting. */
+  whenIdle(deadlineMs: number): Promise<void>;
   /**
    * Stops accepting, waits for running requests up to `deadlineMs`, then cuts what is left. Live reads
    * must have been told to end.
@@ -86,6 +91,11 @@ export function listenerOf(app: ListeningApp, clock: Clock): HttpListener {
     },
     get pendingRequests() {
       return app.server?.pendingRequests ?? 0;
+    },
+    async whenIdle(deadlineMs) {
+      // Bun tells the number, and not when it changes.
+      const endMs = clock.monotonicMs() + deadlineMs;
+      while ((app.server?.pendingRequests ?? 0) > 0 && clock.monotonicMs() < endMs) await sleep(clock, IDLE_LOOK_MS);
     },
     async stop(deadlineMs) {
       const { server } = app;

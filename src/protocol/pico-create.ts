@@ -8,7 +8,7 @@ import { readU64 } from "./header-values.ts";
 import { parsePicoInstant } from "./instant.ts";
 import { picoAnswer, stateHeaders } from "./pico-answer.ts";
 import { decodePicoBody } from "./pico-append.ts";
-import type { PicoContext } from "./pico-listener.ts";
+import type { PicoContext } from "./pico-context.ts";
 import { picoCreateHeaders } from "./pico-schemas.ts";
 import { refuseUnbuiltHeaders } from "./pico-unbuilt.ts";
 import { readBody } from "./request-body.ts";
@@ -20,7 +20,7 @@ export async function createInPico(context: PicoContext, exchange: Exchange, nam
   const request = readCreateRequest(exchange.headers, name, body);
   const { isNew, info } = await context.service.create(request);
   const head = stateHeaders(info);
-  if (isNew) head.location = encodeStreamPath(name);
+  if (isNew) head.location = exchange.basePath + encodeStreamPath(name);
   return picoAnswer(exchange, isNew ? 201 : 200, null, head);
 }
 

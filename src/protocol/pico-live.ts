@@ -10,7 +10,7 @@ import { makePageSource } from "./live-pages.ts";
 import type { EventSource } from "./live-reads.ts";
 import { encodePicoJsonPage, PageCache } from "./page-encoding.ts";
 import { bodylessNotFound, EVENT_STREAM_CACHING, NO_STORE, picoAnswer } from "./pico-answer.ts";
-import type { PicoContext } from "./pico-listener.ts";
+import type { PicoContext } from "./pico-context.ts";
 import { encodePage, type PicoRead, pageHeaders, pageRequest } from "./pico-read.ts";
 import { SSE_COMMENT, writeSseEvent } from "./sse-encoder.ts";
 

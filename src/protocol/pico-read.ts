@@ -9,7 +9,7 @@ import { readU64 } from "./header-values.ts";
 import { parsePosition, toCount } from "./integers.ts";
 import { encodePicoBinaryPage, encodePicoJsonPage, PageCache, partsOf } from "./page-encoding.ts";
 import { CACHEABLE, NO_STORE, picoAnswer } from "./pico-answer.ts";
-import type { PicoContext } from "./pico-listener.ts";
+import type { PicoContext } from "./pico-context.ts";
 import { followPico, longPollPico } from "./pico-live.ts";
 import { PICO_READ_PARAMETERS, picoReadQuery } from "./pico-schemas.ts";
 import { lastOffsetOf, type PagedRead, type PicoFormat, streamPages } from "./pico-unbounded-read.ts";

@@ -9,7 +9,7 @@ import { readU64 } from "./header-values.ts";
 import { formatInstant } from "./instant.ts";
 import { toCount } from "./integers.ts";
 import { NO_STORE, picoAnswer, stateHeaders } from "./pico-answer.ts";
-import type { PicoContext } from "./pico-listener.ts";
+import type { PicoContext } from "./pico-context.ts";
 import { PICO_LIST_PARAMETERS, picoListQuery } from "./pico-schemas.ts";
 import { badPart, checkPart } from "./schema-check.ts";
 import { reservedSegmentOf } from "./stream-name.ts";

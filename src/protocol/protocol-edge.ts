@@ -33,13 +33,12 @@ export function redirectTarget(route: Route & { readonly kind: "redirect" }, exc
   return `${route.address}${exchange.rawPath}${query}`;
 }
 
-/** Runs a protocol's handler; `refuse` words whatever it throws, at once or later. */
-export function exchangeHandler(
-  handle: (exchange: Exchange) => MaybePromise<Response>,
-  refuse: (exchange: Exchange, error: unknown) => Response,
-): RequestHandler {
-  return (request, server) => {
-    const exchange = openExchange(request, server);
+/** Answers an exchange, whatever happens. */
+export type ExchangeHandler = (exchange: Exchange) => MaybePromise<Response>;
+
+/** A handler whose errors, thrown at once or later, `refuse` words. */
+export function refusing(handle: ExchangeHandler, refuse: (exchange: Exchange, error: unknown) => Response): ExchangeHandler {
+  return (exchange) => {
     try {
       const answer = handle(exchange);
       if (!(answer instanceof Promise)) return answer;
@@ -48,4 +47,9 @@ export function exchangeHandler(
       return refuse(exchange, error);
     }
   };
+}
+
+/** A handler of exchanges for a listener. */
+export function withExchange(handler: ExchangeHandler): RequestHandler {
+  return (request, server) => handler(openExchange(request, server));
 }

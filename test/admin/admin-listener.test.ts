@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createAdminListener } from "../../src/admin/admin-listener.ts";
 import type { AdminSource } from "../../src/admin/admin-source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
-import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
-import { silentLog } from "../support/silent-log.ts";
+import { openAdmin } from "../support/admin-listener.ts";
 
 const NOT_READY = { ready: false, serving: false, registered: false, appliedIndex: 0, nodeId: 1, phase: "starting", recovery: null };
 const source: AdminSource = {
@@ -29,9 +26,7 @@ describe("the admin listener", () => {
   let listener: HttpListener;
   let address: string;
   beforeAll(() => {
-    const policy = makeOriginPolicy({ corsOrigins: ["https://ops.example"], allowedHosts: [], advertisedUrls: [] });
-    listener = createAdminListener({ source, policy, log: silentLog, clock: systemClock, files: [] });
-    address = listener.listen({ hostname: "127.0.0.1", port: 0 }).address;
+    ({ listener, address } = openAdmin({ source, corsOrigins: ["https://ops.example"] }));
   });
   afterAll(() => listener.stop(0));
 

@@ -1,41 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createAdminListener } from "../../src/admin/admin-listener.ts";
-import type { AdminSource } from "../../src/admin/admin-source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
-import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
 import { findShippedFiles, type ShippedFile } from "../../src/storage/shipped-files.ts";
-import { silentLog } from "../support/silent-log.ts";
+import { openAdmin } from "../support/admin-listener.ts";
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const folder = join(import.meta.dir, "../../public");
-const policy = makeOriginPolicy({ corsOrigins: [], allowedHosts: [], advertisedUrls: [] });
-const source: AdminSource = {
-  ready: () => {
-    throw new Error("not asked here");
-  },
-  cluster: () => {
-    throw new Error("not asked here");
-  },
-};
-
 function shipped(path: string, text: string): ShippedFile {
   return { path, bytes: async () => new TextEncoder().encode(text) };
-}
-
-function open(files: readonly ShippedFile[]): { readonly listener: HttpListener; readonly address: string } {
-  const listener = createAdminListener({ source, policy, log: silentLog, clock: systemClock, files });
-  return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address };
 }
 
 describe("files that ship", () => {
   let listener: HttpListener;
   let address: string;
   beforeAll(() => {
-    ({ listener, address } = open(findShippedFiles()));
+    ({ listener, address } = openAdmin({ files: findShippedFiles() }));
   });
   afterAll(() => listener.stop(0));
 
@@ -67,17 +48,19 @@ describe("static files", () => {
   let listener: HttpListener;
   let address: string;
   beforeAll(() => {
-    ({ listener, address } = open([
-      shipped("index.html", "<p>page"),
-      shipped("docs/index.html", "<p>docs"),
-      shipped("app.js", "1"),
-      shipped("style.css", "a{}"),
-      shipped("icon.svg", "<svg/>"),
-      shipped("data.json", "{}"),
-      shipped("app.js.map", "{}"),
-      shipped("font.woff2", "w"),
-      shipped("assets/chart-5f2a.js", "2"),
-    ]));
+    ({ listener, address } = openAdmin({
+      files: [
+        shipped("index.html", "<p>page"),
+        shipped("docs/index.html", "<p>docs"),
+        shipped("app.js", "1"),
+        shipped("style.css", "a{}"),
+        shipped("icon.svg", "<svg/>"),
+        shipped("data.json", "{}"),
+        shipped("app.js.map", "{}"),
+        shipped("font.woff2", "w"),
+        shipped("assets/chart-5f2a.js", "2"),
+      ],
+    }));
   });
   afterAll(() => listener.stop(0));
 
@@ -143,7 +126,7 @@ describe("static files", () => {
 });
 
 test("a build without the dashboard says so at /", async () => {
-  const { listener, address } = open([]);
+  const { listener, address } = openAdmin();
   const answer = await fetch(`${address}/`);
   expect(answer.status).toBe(200);
   expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");

@@ -23,12 +23,12 @@ export interface TestListenerOptions {
   readonly idleSeconds?: number;
 }
 
-export function listenTo(
+export function testContext(
   service: StreamService,
+  stopping: AbortSignal,
   { clock = systemClock, settings = {}, ...limits }: TestListenerOptions = {},
-): TestListeners {
-  const stopping = new AbortController();
-  const context: ProtocolContext = {
+): ProtocolContext {
+  return {
     service,
     router: { route: () => ({ kind: "here" }) },
     clock,
@@ -45,8 +45,13 @@ export function listenTo(
       ...settings,
     },
     ...limits,
-    stopping: stopping.signal,
+    stopping,
   };
+}
+
+export function listenTo(service: StreamService, options: TestListenerOptions = {}): TestListeners {
+  const stopping = new AbortController();
+  const context = testContext(service, stopping.signal, options);
   const listeners = [createPicoListener(context), createDurableStreamsListener(context)] as const;
   const [pico, durableStreams] = listeners.map((listener) => listener.listen({ hostname: "127.0.0.1", port: 0 }).address);
   return {

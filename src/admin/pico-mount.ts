@@ -1,0 +1,64 @@
+/**
+ * The Pico protocol below `/pico` of the admin listener: the same handler as on its own listener, for pages
+ * that are served here and so may ask nobody else. Which pages may, the admin listener's rules say.
+ */
+import { PicoError } from "../lib/errors.ts";
+import { type Exchange, mountedAt } from "../protocol/exchange.ts";
+import type { OriginPolicy } from "../protocol/origin-policy.ts";
+import { picoError } from "../protocol/pico-answer.ts";
+import { openPicoContext, type PicoContext } from "../protocol/pico-context.ts";
+import { createPicoHandler } from "../protocol/pico-handler.ts";
+import type { ProtocolContext } from "../protocol/protocol-context.ts";
+import { type ExchangeHandler, refusing } from "../protocol/protocol-edge.ts";
+import { shorten } from "../protocol/shorten.ts";
+import type { MaybePromise } from "../streams/stream-service.ts";
+
+export const PICO_PATH = "/pico";
+
+/** What a browser may want an answer for (`Sec-Fetch-Dest`): to hand it to a page's code, or to show it by itself, in a sandbox. */
+const DESTINATIONS: ReadonlySet<string> = new Set(["empty", "document"]);
+
+export function isBelowPico(rawPath: string): boolean {
+  return rawPath.startsWith(PICO_PATH) && (rawPath.length === PICO_PATH.length || rawPath.charCodeAt(PICO_PATH.length) === 0x2f);
+}
+
+export class PicoMount {
+  readonly #handler: ExchangeHandler;
+  #context: PicoContext | null = null;
+
+  constructor(policy: OriginPolicy, log: ProtocolContext["log"]) {
+    const pico = createPicoHandler({ policy, log, context: () => this.#context });
+    this.#handler = refusing(
+      (exchange) => {
+        checkDestination(exchange);
+        return pico(exchange);
+      },
+      (exchange, error) => picoError(exchange, error, log),
+    );
+  }
+
+  /** Serves the node's streams from here on; before it everything is `unavailable`. */
+  open(base: ProtocolContext): void {
+    this.#context = openPicoContext(base);
+  }
+
+  /** What comes from here on is `unavailable`; what is being answered goes on. */
+  close(): void {
+    this.#context = null;
+  }
+
+  /** For a path that `isBelowPico`. */
+  answer(exchange: Exchange): MaybePromise<Response> {
+    return this.#handler(mountedAt(exchange, PICO_PATH));
+  }
+}
+
+/**
+ * Records are of this origin here, and what anybody wrote. Whatever gets into the markup of a page, its policy
+ * must not be talked into running a record as one of the page's own scripts.
+ */
+function checkDestination(exchange: Exchange): void {
+  const destination = exchange.headers["sec-fetch-dest"];
+  if (destination === undefined || DESTINATIONS.has(destination)) return;
+  throw new PicoError("forbidden_origin", `records are data: a page may fetch them, not load them as ${shorten(destination)}`);
+}

@@ -1,0 +1,36 @@
+/** An admin listener on loopback. What a test does not set is not there: asking for it is a failure of the request. */
+import { createAdminListener } from "../../src/admin/admin-listener.ts";
+import type { AdminSource } from "../../src/admin/admin-source.ts";
+import { PicoMount } from "../../src/admin/pico-mount.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import type { Logger } from "../../src/lib/log.ts";
+import type { HttpListener } from "../../src/protocol/http-listener.ts";
+import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
+import type { ShippedFile } from "../../src/storage/shipped-files.ts";
+import { silentLog } from "./silent-log.ts";
+
+export interface TestAdminOptions {
+  readonly source?: Partial<AdminSource>;
+  readonly files?: readonly ShippedFile[];
+  readonly corsOrigins?: readonly string[];
+  readonly log?: Logger;
+}
+
+export interface TestAdmin {
+  readonly listener: HttpListener;
+  readonly address: string;
+  /** Not yet open. */
+  readonly pico: PicoMount;
+}
+
+export function openAdmin({ source = {}, files = [], corsOrigins = [], log = silentLog }: TestAdminOptions = {}): TestAdmin {
+  const policy = makeOriginPolicy({ corsOrigins, allowedHosts: [], advertisedUrls: [] });
+  const pico = new PicoMount(policy, log);
+  const missing: AdminSource = { ready: notThere, cluster: notThere };
+  const listener = createAdminListener({ source: { ...missing, ...source }, policy, log, clock: systemClock, files, pico });
+  return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address, pico };
+}
+
+function notThere(): never {
+  throw new Error("the test did not say what the node tells here");
+}
