@@ -3,7 +3,7 @@
  * connection, so that a fault hits one exchange and no other.
  */
 import { connect as connectTo, createServer, type Server, type Socket } from "node:net";
-import { type Fault, PASS, type ProxiedRequest, type TestProxy } from "./case-stage.ts";
+import type { Fault, ProxiedRequest, TestProxy } from "./case-stage.ts";
 
 /** As a case gives it; the rule of a web page's case is asked over a wire. */
 export type ProxyRule = (request: ProxiedRequest, index: number) => Fault | Promise<Fault>;
