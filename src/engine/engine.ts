@@ -38,7 +38,7 @@ import { type WalSegment, WalWriter } from "./wal-writer.ts";
 
 export interface EngineSettings {
   readonly clusterId: string;
-  /** Entry bytes not yet uploaded; beyond, appends are refused. More rides out a longer outage of the store, and lengthens a restart. */
+  /** Memory that entries not yet uploaded take; beyond, appends are refused. More rides out a longer outage of the store, and lengthens a restart. */
   readonly backlogBytesMax: number;
   /** A batch seals at this size. */
   readonly segmentBytes: number;
@@ -89,9 +89,9 @@ export class Engine {
   #cutNumber = 0;
   #committedNumber = 0;
   #backlogBytes = 0;
+  /** Entries that are small take several times their bytes. */
+  #backlogCostBytes = 0;
   #oldestPendingMs: number | null = null;
-  /** Entry bytes that start an upload: well before the backlog is full, whatever is set. */
-  readonly #uploadAtBytes: number;
   #failure: PicoError | null = null;
   #uploadLoop: Promise<void> | null = null;
   #isUploadWanted = false;
@@ -103,9 +103,7 @@ export class Engine {
 
   constructor(components: EngineComponents) {
     this.#components = components;
-    const { logCacheBytes, uploadBytes, backlogBytesMax } = components.settings;
-    this.#uploadAtBytes = Math.min(uploadBytes, backlogBytesMax / 2);
-    this.cache = new LogCache(logCacheBytes);
+    this.cache = new LogCache(components.settings.logCacheBytes);
     this.#reader = new StreamReader(this.cache, components.metadata, components.readers);
   }
 
@@ -215,12 +213,11 @@ export class Engine {
     const { segment, start, end } = writer.append((out) => {
       batchStart = encodeWalEntry(out, head, storedForm(records));
     });
+    let entry: LogEntry;
     try {
       const cached = this.#cachedSegment(segment);
-      this.cache.addEntry(
-        cached,
-        new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion),
-      );
+      entry = new LogEntry(log, cached, start, end, head.changeNumber, baseOffset, head.nextOffset, batchStart, completion);
+      this.cache.addEntry(cached, entry);
       log.lastNumber = segment.number;
       tail.apply(head);
     } catch (error) {
@@ -229,8 +226,15 @@ export class Engine {
       throw error;
     }
     this.#backlogBytes += end - start;
+    this.#backlogCostBytes += entry.costBytes;
     this.#oldestPendingMs ??= this.#components.clock.monotonicMs();
-    if (this.#backlogBytes >= this.#uploadAtBytes) this.#wantUpload();
+    if (this.#isUploadDue()) this.#wantUpload();
+  }
+
+  /** Well before the backlog is full, whatever is set. */
+  #isUploadDue(): boolean {
+    const { uploadBytes, backlogBytesMax } = this.#components.settings;
+    return this.#backlogBytes >= uploadBytes || this.#backlogCostBytes >= backlogBytesMax / 2;
   }
 
   /** The page of a stream; at once where the log cache holds it. */
@@ -276,8 +280,9 @@ export class Engine {
     const writer = this.#writer;
     if (this.#failure !== null || writer === null) throw refused("the node cannot take appends");
     if (writer.isStalled) throw refused("the write-ahead log is not accepting writes");
-    if (this.#backlogBytes >= this.#components.settings.backlogBytesMax) {
-      throw refused(`${this.#backlogBytes} bytes wait for upload, the limit is ${this.#components.settings.backlogBytesMax}`);
+    const { backlogBytesMax } = this.#components.settings;
+    if (this.#backlogCostBytes >= backlogBytesMax) {
+      throw refused(`${this.#backlogCostBytes} bytes of memory wait for upload, the limit is ${backlogBytesMax}`);
     }
     return writer;
   }
@@ -418,7 +423,10 @@ export class Engine {
     this.#committedNumber = to;
     for (const cached of source.segments) {
       cached.isUploaded = true;
-      for (const entry of cached.entries) this.#backlogBytes -= entry.end - entry.start;
+      for (const entry of cached.entries) {
+        this.#backlogBytes -= entry.end - entry.start;
+        this.#backlogCostBytes -= entry.costBytes;
+      }
     }
     this.cache.evict();
     writer.setTrimPoint(to);

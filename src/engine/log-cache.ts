@@ -47,6 +47,11 @@ export class LogEntry {
   get segment(): WalSegment {
     return this.cached.segment;
   }
+
+  /** Memory that the entry takes. */
+  get costBytes(): number {
+    return this.end - this.start + ENTRY_OVERHEAD_BYTES;
+  }
 }
 
 /** The cached entries of one stream, oldest first. */
@@ -208,7 +213,7 @@ export class LogCache {
   addEntry(cached: CachedSegment, entry: LogEntry): void {
     entry.log.push(entry);
     cached.entries.push(entry);
-    this.#sizeBytes += entry.end - entry.start + ENTRY_OVERHEAD_BYTES;
+    this.#sizeBytes += entry.costBytes;
   }
 
   /** Segments not yet uploaded, oldest first. */
@@ -228,7 +233,7 @@ export class LogCache {
       this.#head += 1;
       for (const entry of oldest.entries) {
         entry.log.evict(entry);
-        this.#sizeBytes -= entry.end - entry.start + ENTRY_OVERHEAD_BYTES;
+        this.#sizeBytes -= entry.costBytes;
         this.dropLogIfIdle(entry.log);
       }
     }

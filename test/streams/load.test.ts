@@ -61,6 +61,26 @@ describe("a store that takes 1 MB a second under full load", () => {
     }
   });
 
+  test("tiny records count with the memory that they take, and are taken again once there is room", async () => {
+    const clock = new ManualClock();
+    const store = new CountingStore(clock);
+    store.bytesPerSecond = 1;
+    const tiny = { backlogBytesMax: 200 * KIB, uploadBytes: MIB, segmentBytes: 256 * KIB };
+    const node = await settled(new TestNode({ clock, store, settings: tiny }).start(1));
+    await settled(node.create("/0"));
+    let taken = 0;
+    let code: string | null = null;
+    for (; code === null; taken++) code = await codeOf(() => settled(node.append("/0", "x")));
+    expect(code).toBe("unavailable");
+    expect(taken).toBeGreaterThan(100);
+    expect(node.engine.cache.sizeBytes).toBeLessThan(tiny.backlogBytesMax + KIB);
+    store.bytesPerSecond = Number.POSITIVE_INFINITY;
+    const uploaded = node.engine.uploadNow();
+    await clock.advance(24 * 3_600_000);
+    await settled(uploaded);
+    expect(await codeOf(() => settled(node.append("/0", "y")))).toBe(null);
+  });
+
   test("a node that ends meanwhile leaves nobody waiting", async () => {
     const clock = new ManualClock();
     const store = new CountingStore(clock);
