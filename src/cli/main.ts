@@ -1,9 +1,11 @@
 /** Entry of the executable: joins the command line to the process. */
 import { systemClock } from "../lib/clock.ts";
 import { fileDescriptorDestination } from "../lib/log.ts";
+import { systemRandom } from "../lib/random.ts";
 import { startNode } from "../node/node.ts";
+import { failureLine } from "./failure.ts";
 import { runProgram } from "./program.ts";
-import { failureLine } from "./serve.ts";
+import { standardInput, standardOutput } from "./standard-streams.ts";
 
 const errors = fileDescriptorDestination(2);
 const output = fileDescriptorDestination(1);
@@ -22,6 +24,10 @@ void runProgram(process.argv.slice(2), {
   environment: process.env,
   workingDirectory: process.cwd(),
   clock: systemClock,
+  random: systemRandom,
+  input: standardInput(0, process.stdin.isTTY === true, systemClock),
+  output: standardOutput(1, systemClock),
+  isOutputTerminal: process.stdout.isTTY === true,
   errors,
   isErrorsTerminal: process.stderr.isTTY === true,
   print: (line) => output.write(`${line}\n`),

@@ -1,30 +1,47 @@
 /**
- * The command line of `pico`: which commands and flags there are, and which exit code an end has: 0 for
- * success, 2 for a wrong command line or setting, 1 for any other failure, with one line on stderr.
+ * The command line of `pico`: which commands there are, and which exit code an end has: 0 for success, 2 for a wrong
+ * command line or setting, 1 for any other failure, with one line on stderr.
  */
-import { Command, CommanderError } from "commander";
+import { Argument, Command, CommanderError, type Help } from "commander";
 import { isPicoError, PicoError } from "../lib/errors.ts";
-import { createLogger, type LogDestination } from "../lib/log.ts";
-import type { StartNode } from "../node/node.ts";
-import { BACKUP_DESCRIPTION, BACKUP_FLAGS, backup } from "./backup.ts";
-import { type Environment, FlagValues, type GivenFlags } from "./flag-values.ts";
-import { failureLine, type ServeProcess, serve } from "./serve.ts";
-import { type FlagDefinition, PROTOCOL_FLAG, SERVE_FLAGS, toOption } from "./serve-flags.ts";
-import { readServeSettings } from "./serve-settings.ts";
+import { APPEND_COMMAND } from "./append.ts";
+import { BACKUP_COMMAND } from "./backup.ts";
+import { GLOBAL_FLAGS } from "./client-flags.ts";
+import { CLOSE_COMMAND } from "./close.ts";
+import type { CommandDefinition } from "./command-definition.ts";
+import { completionCommand } from "./completion.ts";
+import { CREATE_COMMAND } from "./create.ts";
+import { DELETE_COMMAND } from "./delete.ts";
+import { failureLine } from "./failure.ts";
+import { type FlagDefinition, toOption } from "./flag-definition.ts";
+import { type Environment, FlagValues, variableOf } from "./flag-values.ts";
+import { HEAD_COMMAND } from "./head.ts";
+import { LS_COMMAND } from "./ls.ts";
+import { OutputClosed, type ProgramProcess } from "./program-process.ts";
+import { READ_COMMAND } from "./read.ts";
+import { SERVE_COMMAND } from "./serve-command.ts";
+import { TAIL_COMMAND } from "./tail.ts";
+import { hasColors, paint } from "./terminal-colors.ts";
+import { TRIM_COMMAND } from "./trim.ts";
 import { PROGRAM_COMMIT, PROGRAM_VERSION } from "./version.ts";
-
-/** The process that the program runs in. */
-export interface ProgramProcess extends ServeProcess {
-  readonly environment: Environment;
-  readonly workingDirectory: string;
-  /** Log and failures; normally stderr. */
-  readonly errors: LogDestination;
-  readonly isErrorsTerminal: boolean;
-  readonly startNode: StartNode;
-}
 
 const EXIT_CODE_FAILURE = 1;
 const EXIT_CODE_USAGE = 2;
+
+/** As the help lists them. */
+const COMMANDS: readonly CommandDefinition[] = [
+  SERVE_COMMAND,
+  CREATE_COMMAND,
+  HEAD_COMMAND,
+  APPEND_COMMAND,
+  READ_COMMAND,
+  TAIL_COMMAND,
+  LS_COMMAND,
+  CLOSE_COMMAND,
+  DELETE_COMMAND,
+  TRIM_COMMAND,
+  BACKUP_COMMAND,
+];
 
 /** Runs one command line (without the program's own name); resolves with the exit code. */
 export async function runProgram(words: readonly string[], self: ProgramProcess): Promise<number> {
@@ -38,7 +55,10 @@ export async function runProgram(words: readonly string[], self: ProgramProcess)
   } catch (error) {
     // Already told by the program itself: help, version, or one line about the usage.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE;
-    self.errors.write(`${failureLine(error)}\n`);
+    if (error instanceof OutputClosed) return 0;
+    const line = failureLine(error);
+    const isColored = hasColors(self.environment, self.isErrorsTerminal);
+    self.errors.write(`${line.replace(/^pico:/, (name) => paint("red", name, isColored))}\n`);
     return exitCodeOf(error);
   }
 }
@@ -46,36 +66,64 @@ export async function runProgram(words: readonly string[], self: ProgramProcess)
 function createProgram(self: ProgramProcess, finish: (exitCode: number) => void): Command {
   const program = new Command("pico")
     .description("Durable stream server: append-only streams at URLs, in one executable.")
+    .usage("COMMAND [FLAGS]")
     .version(`pico ${PROGRAM_VERSION} (${PROGRAM_COMMIT})`, "-V, --version", "print version and commit")
-    .addOption(toOption(PROTOCOL_FLAG))
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => self.print(text.replace(/\n$/, "")),
-      writeErr: (text) => self.errors.write(text),
-      outputError: (text, write) => write(`${usageLine(text)}\n`),
-    });
-
-  const serveCommand = program.command("serve").description("run a node");
-  for (const definition of [...SERVE_FLAGS, PROTOCOL_FLAG]) serveCommand.addOption(toOption(definition));
-  serveCommand.action(async () => {
-    const flags = new Map([...givenFlags(program, [PROTOCOL_FLAG]), ...givenFlags(serveCommand, [...SERVE_FLAGS, PROTOCOL_FLAG])]);
-    const settings = readServeSettings(new FlagValues(flags, self.environment), self.workingDirectory);
-    const format = settings.logFormat ?? (self.isErrorsTerminal ? "text" : "json");
-    const log = createLogger({ level: settings.logLevel, format, destination: self.errors, clock: self.clock });
-    finish(await serve(settings, log, self.startNode, self));
-  });
-
-  const backupCommand = program.command("backup").summary("copy the state of a node while it runs").description(BACKUP_DESCRIPTION);
-  for (const definition of BACKUP_FLAGS) backupCommand.addOption(toOption(definition));
-  backupCommand.action(async () => {
-    const values = new FlagValues(givenFlags(backupCommand, BACKUP_FLAGS), self.environment);
-    const format = self.isErrorsTerminal ? "text" : "json";
-    finish(await backup(values, createLogger({ level: "warn", format, destination: self.errors, clock: self.clock }), self));
-  });
+    .helpOption("-h, --help", "print help")
+    .helpCommand("help [COMMAND]", "print the help of a command")
+    .exitOverride();
+  configure(program, self, "pico --help");
+  for (const definition of GLOBAL_FLAGS) program.addOption(toOption(definition));
+  for (const definition of [...COMMANDS, completionCommand(program)]) addCommand(program, definition, self, finish);
+  program.addHelpText("after", "\npico COMMAND --help tells more, with examples.");
   return program;
 }
 
-function givenFlags(command: Command, definitions: readonly FlagDefinition[]): GivenFlags {
+function addCommand(program: Command, definition: CommandDefinition, self: ProgramProcess, finish: (exitCode: number) => void): void {
+  const { name, summary, description, operands, flags, isClient, examples } = definition;
+  const command = program
+    .command(name)
+    .summary(summary)
+    .description([summary, ...description].join("\n\n"))
+    .helpOption("-h, --help", "print this help");
+  configure(command, self, `pico ${name} --help`);
+  command.configureHelp({ ...helpStyle(self), showGlobalOptions: isClient });
+  for (const operand of operands) {
+    const argument = new Argument(`<${operand.name}>`, operand.help);
+    command.addArgument(operand.words === undefined ? argument : argument.choices(operand.words));
+  }
+  for (const flag of flags) command.addOption(toOption(flag));
+  command.addHelpText("after", () => `\n${exampleText(examples, hasColors(self.environment, self.isOutputTerminal))}`);
+  command.action(async () => {
+    const given = new Map([...givenFlags(program, GLOBAL_FLAGS), ...givenFlags(command, flags)]);
+    const values = new FlagValues(given, variablesOf([...GLOBAL_FLAGS, ...flags], self.environment));
+    finish(await definition.run({ operands: command.processedArgs.map(String), values, self }));
+  });
+}
+
+/** Where texts go and how they look. `help`: the command that tells what is right. */
+function configure(command: Command, self: ProgramProcess, help: string): void {
+  command
+    .configureOutput({
+      writeOut: (text) => self.print(text.replace(/\n$/, "")),
+      writeErr: (text) => self.errors.write(text),
+      outputError: (text, write) => write(`${usageLine(text, help)}\n`),
+      getOutHasColors: () => hasColors(self.environment, self.isOutputTerminal),
+      getErrHasColors: () => hasColors(self.environment, self.isErrorsTerminal),
+    })
+    .configureHelp(helpStyle(self));
+}
+
+function helpStyle(self: ProgramProcess): Partial<Help> {
+  const isColored = hasColors(self.environment, self.isOutputTerminal || self.isErrorsTerminal);
+  return { styleTitle: (title) => paint("bold", title, isColored) };
+}
+
+function exampleText(examples: CommandDefinition["examples"], isColored: boolean): string {
+  const lines = examples.map(({ line, does }) => `  # ${does}\n  ${line}`);
+  return [paint("bold", "Examples:", isColored), ...lines].join("\n");
+}
+
+function givenFlags(command: Command, definitions: readonly FlagDefinition[]): Map<string, readonly string[]> {
   const given = new Map<string, readonly string[]>();
   for (const definition of definitions) {
     const attribute = toOption(definition).attributeName();
@@ -86,14 +134,20 @@ function givenFlags(command: Command, definitions: readonly FlagDefinition[]): G
   return given;
 }
 
+/** The part of the environment that stands for flags of a command. */
+function variablesOf(definitions: readonly FlagDefinition[], environment: Environment): Environment {
+  const names = definitions.filter(({ hasVariable = true }) => hasVariable).map(({ flag }) => variableOf(flag));
+  return Object.fromEntries(names.map((name) => [name, environment[name]]));
+}
+
 /** commander's own words about a wrong command line, as one line with the way to the help. */
-function usageLine(text: string): string {
+function usageLine(text: string, help: string): string {
   const what = text
     .trim()
     .replace(/^error: /, "")
     .replace(/\.$/, "")
     .replace(/\s*\n\s*/g, " ");
-  return `pico: ${what}; see pico --help and pico serve --help`;
+  return `pico: ${what}; see ${help}`;
 }
 
 /** Places that cannot be used are failures of the start, other wrong values are wrong usage. */

@@ -6,7 +6,6 @@
  * storage is made for that, and the next start recovers.
  */
 import type { Clock } from "../lib/clock.ts";
-import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import type { RunningNode, StartNode } from "../node/node.ts";
 import type { Settings } from "../node/settings.ts";
@@ -93,9 +92,4 @@ function firstStopSignal(self: ServeProcess): Promise<string> {
       }
     });
   });
-}
-
-/** What a person reads about a failure: one line. */
-export function failureLine(error: unknown): string {
-  return `pico: ${messageOf(error).replace(/\s*[\r\n]+\s*/g, " ")}`;
 }

@@ -8,7 +8,7 @@ import { joinJson } from "./durable-bodies.ts";
 import { DurableLiveSource } from "./durable-live-source.ts";
 import { type DurablePage, isJsonType } from "./durable-page.ts";
 import { readFlag, readInstant, readNumber, requireText } from "./header-reading.ts";
-import { followPages } from "./live-reader.ts";
+import { followPages, readOnePage } from "./live-reader.ts";
 import { type BytesInput, toBytes } from "./pico-records.ts";
 import { Producer, type ProducerOptions } from "./producer.ts";
 import { StreamError } from "./stream-error.ts";
@@ -18,8 +18,8 @@ import type {
   CreateOptions,
   CreateResult,
   FollowOptions,
+  PageReadOptions,
   ProducerStamp,
-  ReadOptions,
   StreamHandle,
   StreamState,
 } from "./stream-handle.ts";
@@ -169,8 +169,8 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * `unsupported` there. Ends as `fenced` when another takes over its id, and as `sequence_gap` when the stream
    * misses a request of its epoch.
    */
-  producer(options: ProducerOptions): DurableProducer<BytesInput> {
-    return this.#producer(toBytes, false, options);
+  producer(options: ProducerOptions<AppendResult<string>>): DurableProducer<BytesInput> {
+    return this.#producer(toBytes, "bytes", options);
   }
 
   /**
@@ -188,8 +188,16 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * await producer.close({ closeStream: true }); // readers see the end
    * ```
    */
-  jsonProducer(options: ProducerOptions): DurableProducer<unknown> {
-    return this.#producer(encodeJson, true, options);
+  jsonProducer(options: ProducerOptions<AppendResult<string>>): DurableProducer<unknown> {
+    return this.#producer(encodeJson, "values", options);
+  }
+
+  /**
+   * The same for streams of any type: each record is the body of a request of its own, of a JSON stream a JSON text
+   * whose elements are records of their own if it is an array.
+   */
+  messageProducer(options: ProducerOptions<AppendResult<string>>): DurableProducer<BytesInput> {
+    return this.#producer(toBytes, "message", { ...options, batchRecordsMax: 1 });
   }
 
   /**
@@ -197,10 +205,8 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    *
    * Errors: `offset_gone` where `from` was trimmed; `bad_request` for a token that is none of this stream.
    */
-  read(options: ReadOptions<string> = {}): Promise<DurablePage> {
-    const { from = "start", signal } = options;
-    const source = new DurableLiveSource(this.#transport, this.#path);
-    return this.#transport.repeat(() => source.readPage(from, signal), signal);
+  read(options: PageReadOptions<string> = {}): Promise<DurablePage> {
+    return readOnePage(this.#transport, new DurableLiveSource(this.#transport, this.#path), options);
   }
 
   /**
@@ -232,7 +238,11 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
     return deleteStream(this.#transport, this.#path, options.signal);
   }
 
-  #producer<Input>(encode: (input: Input) => Uint8Array, isJson: boolean, options: ProducerOptions): DurableProducer<Input> {
+  #producer<Input>(
+    encode: (input: Input) => Uint8Array,
+    kind: BodyKind,
+    options: ProducerOptions<AppendResult<string>>,
+  ): DurableProducer<Input> {
     return new Producer(
       this.#transport,
       {
@@ -243,8 +253,8 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
         },
         send: async (bodies, producer, close, signal) => {
           const contentType = bodies.length === 0 ? undefined : await this.#typeOf(signal);
-          if (contentType !== undefined) checkJson(contentType, isJson);
-          const body = bodies.length === 0 ? undefined : isJson ? joinJson(bodies) : concatBytes(bodies);
+          if (contentType !== undefined && kind !== "message") checkJson(contentType, kind === "values");
+          const body = bodies.length === 0 ? undefined : kind === "values" ? joinJson(bodies) : concatBytes(bodies);
           const request = this.#appendRequest(body, contentType, { producer, close, ...(signal === undefined ? {} : { signal }) });
           return readAppend(await this.#transport.attempt({ ...request, isRepeatable: true }), bodies.length, producer);
         },
@@ -277,6 +287,9 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
     } as const;
   }
 }
+
+/** What the records of a producer are to a request: bytes end to end, JSON values, or one a request. */
+type BodyKind = "bytes" | "values" | "message";
 
 function encodeJson(value: unknown): Uint8Array {
   let text: string | undefined;

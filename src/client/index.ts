@@ -34,7 +34,7 @@ export {
   type PicoStreamState,
 } from "./pico-stream.ts";
 export { Producer, type ProducerLink, type ProducerOptions, type TakenBatch } from "./producer.ts";
-export type { RetryOptions } from "./retry.ts";
+export type { RetryOptions, RetryPause } from "./retry.ts";
 export { isStreamError, StreamError, type StreamErrorCode, type StreamErrorFacts, type StreamErrorOptions } from "./stream-error.ts";
 export type {
   AppendOptions,
@@ -44,6 +44,7 @@ export type {
   FollowOptions,
   From,
   Page,
+  PageReadOptions,
   ProducerStamp,
   ReadOptions,
   StreamHandle,

@@ -11,7 +11,8 @@ import { backOffMs } from "../lib/back-off.ts";
 import { CLIENT_QUICK_ANSWER_MS, CLIENT_RETRY_MS_MAX, CLIENT_RETRY_MS_MIN } from "../lib/limits.ts";
 import { pause } from "./client-seams.ts";
 import type { RetryBudget } from "./retry.ts";
-import type { FollowOptions, From, Page } from "./stream-handle.ts";
+import { StreamError } from "./stream-error.ts";
+import type { FollowOptions, From, Page, PageReadOptions } from "./stream-handle.ts";
 import type { Transport } from "./transport.ts";
 
 /** A protocol, as this loop needs it. Each call is one attempt. */
@@ -46,6 +47,21 @@ export async function* followPages<Position extends string | number, SomePage ex
   } finally {
     reader.close();
   }
+}
+
+/** One page; with `wait` one that is waited for. */
+export function readOnePage<Position extends string | number, SomePage extends Page<Position>>(
+  transport: Transport,
+  source: LiveSource<Position, SomePage>,
+  { from = "start", wait = false, signal }: PageReadOptions<Position>,
+): Promise<SomePage> {
+  if (!wait) return transport.repeat(() => source.readPage(from, signal), signal);
+  if (from === "start" || from === "tail") {
+    return Promise.reject(
+      new StreamError("bad_request", `a read that waits needs a position, not "${from}"; take the next of a page, or the tail`),
+    );
+  }
+  return transport.repeat(() => source.longPoll(from, signal), signal);
 }
 
 class LiveReader<Position extends string | number, SomePage extends Page<Position>> {

@@ -6,7 +6,7 @@ import { encodePicoNewRecord, joinPicoBinaryAppend } from "../protocol/pico-bina
 import type { CallOptions } from "./client-options.ts";
 import { deleteStream } from "./delete-stream.ts";
 import { readFlag, readInstant, readNumber, requireNumber } from "./header-reading.ts";
-import { followPages } from "./live-reader.ts";
+import { followPages, readOnePage } from "./live-reader.ts";
 import { PicoLiveSource } from "./pico-live-source.ts";
 import { type PicoRecord, type PicoRecordInput, toBytes, toNewRecord } from "./pico-records.ts";
 import { Producer, type ProducerOptions } from "./producer.ts";
@@ -18,8 +18,8 @@ import type {
   CreateResult,
   FollowOptions,
   Page,
+  PageReadOptions,
   ProducerStamp,
-  ReadOptions,
   StreamHandle,
   StreamState,
 } from "./stream-handle.ts";
@@ -58,7 +58,7 @@ export interface PicoPageOptions {
   readonly bytesMax?: number;
 }
 
-export interface PicoReadOptions extends ReadOptions<number>, PicoPageOptions {}
+export interface PicoReadOptions extends PageReadOptions<number>, PicoPageOptions {}
 
 /** Event streams have pages of the server's size: the bounds count while catching up and for long polls. */
 export interface PicoFollowOptions extends FollowOptions<number>, PicoPageOptions {}
@@ -162,7 +162,7 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
    * A writer whose records are in the stream once and in order, whatever the network does; see `Producer`. Ends as
    * `fenced` when another takes over its id, and as `sequence_gap` when the stream misses a request of its epoch.
    */
-  producer(options: ProducerOptions): PicoProducer {
+  producer(options: ProducerOptions<PicoAppendResult>): PicoProducer {
     return new Producer(
       this.#transport,
       {
@@ -187,9 +187,7 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
    * Errors: `offset_gone` where `from` was trimmed, with `start` in its facts; `bad_request` above the tail.
    */
   read(options: PicoReadOptions = {}): Promise<PicoPage> {
-    const { from = "start", signal } = options;
-    const source = this.#source(options);
-    return this.#transport.repeat(() => source.readPage(from, signal), signal);
+    return readOnePage(this.#transport, this.#source(options), options);
   }
 
   /**

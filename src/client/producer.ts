@@ -27,7 +27,7 @@ import { isStreamError, StreamError } from "./stream-error.ts";
 import type { AppendResult, ProducerStamp } from "./stream-handle.ts";
 import type { Transport } from "./transport.ts";
 
-export interface ProducerOptions {
+export interface ProducerOptions<Result extends TakenBatch = TakenBatch> {
   /** Names the writer over its restarts: 1 to 1,024 bytes. Two that write at once need two ids. */
   readonly id: string;
   /** One more at each start of the same writer: a higher epoch fences all lower ones. @default 0 */
@@ -39,6 +39,12 @@ export interface ProducerOptions {
    * request. For writers that cannot store their epoch. Of two that do so at once the later one wins. @default false
    */
   readonly claim?: boolean;
+  /**
+   * Writers that do not know of each other may use this id at once: who is `fenced` takes the id over, also later than at
+   * the first request, unless a lost answer may have told that the batch is written. Give `epoch` a part that is chance.
+   * For many short lives of writers, since a stream remembers each id for days and takes 10,000 of them. @default false
+   */
+  readonly isShared?: boolean;
   /** How long a lone record waits for company, in milliseconds: larger batches against a later acknowledgement. @default 0 */
   readonly lingerMs?: number;
   /** A batch is sent when it is this large; a larger record goes alone. In bytes. @default 1048576 */
@@ -51,6 +57,8 @@ export interface ProducerOptions {
   readonly queueRecordsMax?: number;
   /** Bounds of one outage. @default those of the client */
   readonly retry?: RetryOptions;
+  /** Told of each request that the stream took, and how many records it carried, in order. */
+  readonly onBatch?: (result: Result, count: number) => void;
   /** Ends the producer at once; what is under way may have been written. */
   readonly signal?: AbortSignal;
 }
@@ -67,6 +75,9 @@ export interface ProducerLink<Input, Result extends TakenBatch, Ack> {
   /** What is told of the record at `index` of its batch. */
   ack(result: Result, stamp: ProducerStamp, index: number): Ack;
 }
+
+/** Writers that share an id draw their epochs from so many above the last one. */
+const SHARED_EPOCH_STEP_MAX = 2 ** 20;
 
 interface Flusher {
   readonly settledCount: number;
@@ -94,7 +105,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   readonly id: string;
   readonly #link: ProducerLink<Input, Result, Ack>;
   readonly #transport: Transport;
-  readonly #options: ProducerOptions;
+  readonly #options: ProducerOptions<Result>;
   readonly #queue: ProducerQueue<Ack>;
   readonly #batchBytesMax: number;
   readonly #batchRecordsMax: number;
@@ -102,6 +113,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   #epoch: number;
   #nextSeq: number;
   #hasSent = false;
+  /** In a row, without an acknowledgement. */
   #claims = 0;
   #isRunning = false;
   #underWay: readonly QueuedRecord<Ack>[] = [];
@@ -117,7 +129,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   #closed: Promise<void> | null = null;
 
   /** Not for direct use: the handle of a stream makes producers. */
-  constructor(transport: Transport, link: ProducerLink<Input, Result, Ack>, options: ProducerOptions) {
+  constructor(transport: Transport, link: ProducerLink<Input, Result, Ack>, options: ProducerOptions<Result>) {
     checkOptions(options);
     this.id = options.id;
     this.#transport = transport;
@@ -264,6 +276,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
       const stamp = { id: this.id, epoch: this.#epoch, seq: this.#nextSeq };
       try {
         const result = await this.#link.send(bodies, stamp, close, this.#options.signal);
+        if (this.#isShared && result.isDuplicate && !budget.isOutcomeUnknown && this.#raiseEpoch(stamp.epoch)) continue;
         this.#checkTaken(result, stamp, budget);
         this.#settle(batch, result, stamp);
         if (close) this.#isStreamCloseDue = false;
@@ -288,12 +301,24 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
 
   /** Takes the epoch above the stream's; not if an attempt under a lower one may have been written. */
   #claim(error: unknown, budget: RetryBudget): boolean {
-    if (this.#options.claim !== true || this.#hasSent || budget.failures > 0) return false;
-    if (!isStreamError(error, "fenced") || error.facts.producerEpoch === undefined || this.#claims >= CLIENT_ATTEMPTS_MAX) return false;
+    const mayClaim = this.#isShared ? !budget.isOutcomeUnknown : this.#options.claim === true && !this.#hasSent && budget.failures === 0;
+    if (!mayClaim || !isStreamError(error, "fenced") || error.facts.producerEpoch === undefined) return false;
+    return this.#raiseEpoch(error.facts.producerEpoch);
+  }
+
+  /** Goes on in an epoch above this one, from sequence 0. Two that share an id must not come to the same one: chance keeps them apart. */
+  #raiseEpoch(above: number): boolean {
+    if (this.#claims >= CLIENT_ATTEMPTS_MAX) return false;
+    const step = this.#isShared ? 1 + Math.floor(this.#transport.seams.random.fraction() * SHARED_EPOCH_STEP_MAX) : 1;
+    if (above + step > OFFSET_MAX) return false;
     this.#claims += 1;
-    this.#epoch = error.facts.producerEpoch + 1;
+    this.#epoch = above + step;
     this.#nextSeq = 0;
     return true;
+  }
+
+  get #isShared(): boolean {
+    return this.#options.isShared === true;
   }
 
   #settle(batch: readonly QueuedRecord<Ack>[], result: Result, stamp: ProducerStamp): void {
@@ -301,6 +326,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
     if (this.#failure !== null) return;
     this.#underWay = [];
     this.#hasSent = true;
+    this.#claims = 0;
     this.#nextSeq = stamp.seq + 1;
     this.#settledCount += batch.length;
     for (const [index, { waiter }] of batch.entries()) waiter?.resolve(this.#link.ack(result, stamp, index));
@@ -308,6 +334,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
     const flushed = this.#flushers.filter(({ settledCount }) => settledCount <= this.#settledCount);
     this.#flushers = this.#flushers.filter(({ settledCount }) => settledCount > this.#settledCount);
     for (const { resolve } of flushed) resolve();
+    this.#options.onBatch?.(result, batch.length);
   }
 
   #fail(reason: unknown): void {
@@ -321,7 +348,7 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   }
 }
 
-function checkOptions(options: ProducerOptions): void {
+function checkOptions(options: Omit<ProducerOptions, "onBatch">): void {
   const { id, epoch = 0, firstSeq = 0, lingerMs = 0 } = options;
   const size = utf8Encoder.encode(id).length;
   if (size < 1 || size > PRODUCER_ID_BYTES_MAX) throw wrong("id", `a text of 1 to ${PRODUCER_ID_BYTES_MAX} bytes`);

@@ -14,6 +14,16 @@ export interface RetryOptions {
   readonly pauseMsMin?: number;
   /** Longest pause, unless the server asks for a longer one, in milliseconds. @default 5000 */
   readonly pauseMsMax?: number;
+  /** Called before the pause that precedes another attempt, to tell somebody that it is waited. */
+  readonly onPause?: (pause: RetryPause) => void;
+}
+
+/** Why and how long it is waited. */
+export interface RetryPause {
+  readonly error: StreamError;
+  /** Attempts that failed, since the last progress. */
+  readonly failures: number;
+  readonly pauseMs: number;
 }
 
 export class RetryBudget {
@@ -58,6 +68,7 @@ export class RetryBudget {
     const pauseMs = Math.max(error.facts.retryAfterMs ?? 0, backOffMs(this.#random, this.#failures, pauseMsMin, pauseMsMax));
     const isOver = this.#failures >= attemptsMax || nowMs + pauseMs > this.#firstFailureMs + totalMs;
     if (!error.isRetryable || isOver) throw this.#final(error);
+    this.#options.onPause?.({ error, failures: this.#failures, pauseMs });
     await pause(this.#clock, pauseMs, signal);
   }
 

@@ -73,6 +73,15 @@ export interface ReadOptions<Position> extends CallOptions {
   readonly from?: From<Position>;
 }
 
+/** Of a read of one page. */
+export interface PageReadOptions<Position> extends ReadOptions<Position> {
+  /**
+   * At the tail, waits for records, as long as the server lets a read wait (25 s unless set otherwise); then the page is
+   * empty. `from` must be a position. @default false
+   */
+  readonly wait?: boolean;
+}
+
 export interface Page<Position> {
   /** Where the next read goes on. */
   readonly next: Position;
@@ -100,7 +109,7 @@ export interface StreamHandle<Position, SomePage extends Page<Position>> {
   create(options?: CreateOptions): Promise<CreateResult<Position>>;
   head(options?: CallOptions): Promise<StreamState<Position>>;
   append(data: string | Uint8Array, options?: AppendOptions): Promise<AppendResult<Position>>;
-  read(options?: ReadOptions<Position>): Promise<SomePage>;
+  read(options?: PageReadOptions<Position>): Promise<SomePage>;
   follow(options?: FollowOptions<Position>): AsyncIterable<SomePage>;
   close(options?: CallOptions & { readonly producer?: ProducerStamp }): Promise<AppendResult<Position>>;
   delete(options?: CallOptions): Promise<boolean>;

@@ -1,10 +1,13 @@
 import { expect, test } from "bun:test";
 import type { Environment } from "../../src/cli/flag-values.ts";
-import { type ProgramProcess, runProgram } from "../../src/cli/program.ts";
+import { runProgram } from "../../src/cli/program.ts";
+import type { ProgramProcess } from "../../src/cli/program-process.ts";
+import { utf8Decoder } from "../../src/lib/bytes.ts";
 import type { Timer } from "../../src/lib/clock.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import type { RunningNode, StartNode } from "../../src/node/node.ts";
 import type { Settings } from "../../src/node/settings.ts";
+import { SeededRandom } from "../support/seeded-random.ts";
 
 /** Resolves behind everything that is ready to run. */
 const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
@@ -17,7 +20,7 @@ function nodeThat(parts: Partial<RunningNode> = {}): RunningNode {
 
 /** A process whose signals, clock and streams are in the test's hands. */
 class FakeProcess implements ProgramProcess {
-  readonly output: string[] = [];
+  readonly printed: string[] = [];
   errorText = "";
   readonly exits: number[] = [];
   readonly started: Settings[] = [];
@@ -26,7 +29,11 @@ class FakeProcess implements ProgramProcess {
   #listener: (signal: string) => void = () => {};
   readonly workingDirectory = "/home/me";
   readonly isErrorsTerminal = false;
+  readonly isOutputTerminal = false;
+  readonly random = new SeededRandom(1);
+  readonly input = { isTerminal: false, sizeBytes: 0, read: async () => 0 };
   readonly errors = { write: (text: string) => this.addError(text) };
+  readonly output = { write: async (bytes: Uint8Array) => void this.printed.push(utf8Decoder.decode(bytes)) };
   readonly startNode: StartNode;
   readonly environment: Environment;
 
@@ -58,7 +65,7 @@ class FakeProcess implements ProgramProcess {
   }
 
   print(line: string): void {
-    this.output.push(line);
+    this.printed.push(line);
   }
   onStopSignal(listener: (signal: string) => void): void {
     this.#listener = listener;
@@ -76,14 +83,14 @@ test("a node that is up says where it listens, and a signal stops it with exit c
   const self = new FakeProcess(async () => nodeThat({ stop: async (reason) => void reasons.push(reason) }));
   const ended = runProgram(["serve"], self);
   await turnOfTheLoop();
-  expect(self.output).toEqual([
+  expect(self.printed).toEqual([
     "serving on http://127.0.0.1:4437 (advertised http://127.0.0.1:4437)",
     "durable streams on http://127.0.0.1:4438 (advertised http://127.0.0.1:4438)",
     "admin on http://127.0.0.1:9090",
   ]);
   self.signal("SIGTERM");
   expect(await ended).toBe(0);
-  expect(self.output.at(-1)).toBe("shutting down");
+  expect(self.printed.at(-1)).toBe("shutting down");
   expect(reasons).toEqual(["SIGTERM"]);
   expect(self.errorText).toBe("");
 });
@@ -92,7 +99,7 @@ test("advertised addresses are printed as given, and absent listeners not at all
   const self = new FakeProcess(async () => nodeThat({ addresses: { pico: null, durableStreams: "127.0.0.1:4437", admin: null } }));
   const ended = runProgram(["--protocol", "ds", "serve", "--http-address=https://ds.example.com", "--no-admin"], self);
   await turnOfTheLoop();
-  expect(self.output).toEqual(["serving on http://127.0.0.1:4437 (advertised https://ds.example.com)"]);
+  expect(self.printed).toEqual(["serving on http://127.0.0.1:4437 (advertised https://ds.example.com)"]);
   self.signal("SIGINT");
   expect(await ended).toBe(0);
 });
@@ -121,7 +128,7 @@ test("a signal during the start stops the node once it is up, or ends the proces
   finishStart(nodeThat());
   expect(await ended).toBe(0);
   expect(self.timers[0]?.isCancelled).toBe(true);
-  expect(self.output).toEqual(["shutting down"]);
+  expect(self.printed).toEqual(["shutting down"]);
 });
 
 test("a signal during the start cuts it short", async () => {
@@ -132,7 +139,7 @@ test("a signal during the start cuts it short", async () => {
   await turnOfTheLoop();
   self.signal("SIGTERM");
   expect(await ended).toBe(0);
-  expect(self.output).toEqual(["shutting down"]);
+  expect(self.printed).toEqual(["shutting down"]);
 });
 
 test("a node that cannot start, fails or cannot stop ends with exit code 1 and one line", async () => {
@@ -203,13 +210,13 @@ test("a value that begins with a dash may follow its flag as a word, and a globa
 test("help and version go to stdout with exit code 0, no command is wrong usage", async () => {
   const version = new FakeProcess(async () => nodeThat());
   expect(await runProgram(["--version"], version)).toBe(0);
-  expect(version.output.join()).toMatch(/^pico \d+\.\d+\.\d+ \(.+\)$/);
+  expect(version.printed.join()).toMatch(/^pico \d+\.\d+\.\d+ \(.+\)$/);
   const help = new FakeProcess(async () => nodeThat());
   expect(await runProgram(["serve", "--help"], help)).toBe(0);
-  expect(help.output.join()).toContain("PICO_WAL_UPLOAD_INTERVAL_MS");
+  expect(help.printed.join()).toContain("PICO_WAL_UPLOAD_INTERVAL_MS");
   const none = new FakeProcess(async () => nodeThat());
   expect(await runProgram([], none)).toBe(2);
-  expect(none.output).toEqual([]);
+  expect(none.printed).toEqual([]);
 });
 
 test("the log goes to stderr in the form and from the level asked for", async () => {

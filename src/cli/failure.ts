@@ -1,0 +1,48 @@
+/** What a person reads about a failure of the client: `<code> (<status>): <message> [next=<pos>]`, as far as it is known. */
+import { isStreamError, type StreamError, type StreamErrorCode } from "../client/stream-error.ts";
+import { messageOf, PicoError } from "../lib/errors.ts";
+import { errnoOf } from "../storage/file-error.ts";
+
+/** Nothing that a server said: no answer came, or none of the protocol. */
+const TRANSPORT_CODES: readonly StreamErrorCode[] = ["transport", "redirect", "malformed_answer"];
+
+export function describeFailure(error: unknown): string {
+  return isStreamError(error) ? describeStreamError(error) : messageOf(error);
+}
+
+function describeStreamError(error: StreamError): string {
+  const { wireCode, status, facts, isOutcomeUnknown } = error;
+  const isRefused = isRefusedConnection(error);
+  // The runtime's own words about it are of no help.
+  const message = isRefused
+    ? error.message.replace(/: (ECONNREFUSED|Unable to connect|fetch failed).*$/s, ": connection refused")
+    : error.message;
+  const code = wireCode ?? (TRANSPORT_CODES.includes(error.code) ? "transport" : error.code);
+  return [
+    `${code}${status === null ? "" : ` (${status})`}: ${message}`,
+    facts.attempts === undefined ? "" : ` (${facts.attempts} attempts)`,
+    facts.tail === undefined ? "" : ` [next=${facts.tail}]`,
+    isRefused ? "; start a server with pico serve, or name another one with --endpoint" : "",
+    isOutcomeUnknown && wireCode !== null ? "; whether it took effect is not known" : "",
+  ].join("");
+}
+
+/** Nobody listens there. */
+function isRefusedConnection({ code, cause }: StreamError): boolean {
+  return (
+    code === "transport" &&
+    [cause, cause instanceof Error ? cause.cause : null].some(
+      (error) => errnoOf(error) === "ECONNREFUSED" || errnoOf(error) === "ConnectionRefused",
+    )
+  );
+}
+
+/** A protocol has no such operation: exit code 1. */
+export function unsupported(message: string): PicoError {
+  return new PicoError("bad_request", `unsupported: ${message}`, { what: "protocol" });
+}
+
+/** What a person reads about a failure: one line. */
+export function failureLine(error: unknown): string {
+  return `pico: ${describeFailure(error).replace(/\s*[\r\n]+\s*/g, " ")}`;
+}
