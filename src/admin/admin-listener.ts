@@ -1,21 +1,19 @@
 /**
  * The operators' listener: health, readiness, the admin API, the dashboard, and the Pico protocol for its pages.
- * Order of decisions: `/pico`, whether the page may talk to us, the route of the path, the files. Answers of the API come from memory; none opens
- * a stream or asks the database, so it answers from the first moment of a start, however long the replay
- * takes (contract, admin.md 1 and 2).
+ * Order of decisions: `/pico`, whether the page may talk to us, the route of the path, the files. None of the
+ * API's answers opens a stream or asks the database, so it answers from the first moment of a start, however
+ * long the replay takes (contract, admin.md 1 and 2).
  */
 import type { Exchange } from "../protocol/exchange.ts";
 import { createHttpListener, type HttpListener } from "../protocol/http-listener.ts";
 import { judgeExchange, refusing, withExchange } from "../protocol/protocol-edge.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
-import { errorAnswer, otherMethod, preflightAnswer } from "./admin-answer.ts";
+import { errorAnswer, otherMethod, preflightAnswer, refusalAnswer } from "./admin-answer.ts";
 import type { AdminContext } from "./admin-context.ts";
 import { adminRoutes } from "./admin-routes.ts";
 import { isBelowPico } from "./pico-mount.ts";
 import { RouteTable } from "./route-table.ts";
 import { StaticFiles } from "./static-files.ts";
-
-const FAILURE = "the request failed; the log of the node says why";
 
 export function createAdminListener(context: AdminContext): HttpListener {
   const { policy, log, pico } = context;
@@ -34,12 +32,8 @@ export function createAdminListener(context: AdminContext): HttpListener {
     return files.answer(exchange) ?? errorAnswer(exchange, 404, `there is nothing at ${exchange.rawPath}`);
   }
 
-  const refuse = (exchange: Exchange, error: unknown) => {
-    log.error("an admin request failed", { path: exchange.rawPath, error });
-    return errorAnswer(exchange, 500, FAILURE);
-  };
-  return createHttpListener(context, withExchange(refusing(handle, refuse)), (error) => {
+  return createHttpListener(context, withExchange(refusing(handle, (exchange, error) => refusalAnswer(exchange, error, log))), (error) => {
     log.error("an admin request failed before it was looked at", { error });
-    return Response.json({ error: FAILURE }, { status: 500 });
+    return Response.json({ error: "the server failed; its log has the cause" }, { status: 500 });
   });
 }

@@ -1,7 +1,13 @@
-/** What the admin listener asks the node. */
-import type { ClusterAnswer, ReadyAnswer } from "./admin-schemas.ts";
+/** What the admin listener asks the node. Answers are of the moment; none opens or claims a stream. */
+import type { ClusterAnswer, NodesAnswer, ReadyAnswer, StreamAnswer } from "./admin-schemas.ts";
 
 export interface AdminSource {
   ready(): typeof ReadyAnswer.static;
   cluster(): typeof ClusterAnswer.static;
+  nodes(): typeof NodesAnswer.static;
+  /**
+   * Null where no stream has the name. Throws `unavailable` until the metadata is loaded. Rejects with `corrupt`
+   * and what the store throws, which it asks for the stream's data objects.
+   */
+  stream(name: string): Promise<typeof StreamAnswer.static | null>;
 }

@@ -1,7 +1,7 @@
 /** The state of the cluster as this node has applied it, from memory. */
 import { jsonAnswer } from "./admin-answer.ts";
 import type { AdminRoute } from "./admin-route.ts";
-import { ClusterAnswer } from "./admin-schemas.ts";
+import { ClusterAnswer, NodesAnswer } from "./admin-schemas.ts";
 import type { AdminSource } from "./admin-source.ts";
 
 const CLUSTER_EXAMPLE: typeof ClusterAnswer.static = {
@@ -40,5 +40,35 @@ export function clusterRoute(source: AdminSource): AdminRoute {
       answers: { 200: { description: "The state as applied up to `appliedIndex`", schema: ClusterAnswer, example: CLUSTER_EXAMPLE } },
     },
     handle: (exchange) => jsonAnswer(exchange, 200, source.cluster()),
+  };
+}
+
+const NODES_EXAMPLE: typeof NodesAnswer.static = {
+  nodes: [
+    {
+      nodeId: 1,
+      nodeEpoch: 1_760_000_000_000,
+      advertisedAddress: "http://127.0.0.1:4437",
+      slots: 1,
+      local: true,
+      openingCount: 1,
+      placedCount: 0,
+      state: "live",
+    },
+  ],
+  nodeCount: 1,
+};
+
+export function nodesRoute(source: AdminSource): AdminRoute {
+  return {
+    method: "GET",
+    path: "/admin/nodes",
+    about: {
+      tag: "Cluster",
+      summary: "The nodes of the cluster",
+      description: "Every node that was ever registered and not removed, with the streams that it owns.",
+      answers: { 200: { description: "By node id; empty until the metadata is loaded", schema: NodesAnswer, example: NODES_EXAMPLE } },
+    },
+    handle: (exchange) => jsonAnswer(exchange, 200, source.nodes()),
   };
 }

@@ -28,6 +28,7 @@ import { KeptPages } from "./kept-pages.ts";
 import { type CachedSegment, type EntryCompletion, LogCache, LogEntry, type StreamLog } from "./log-cache.ts";
 import type { PageBuilder } from "./page-builder.ts";
 import type { NewRecord } from "./record.ts";
+import { findStreamHoldings, type StreamHoldings } from "./stream-holdings.ts";
 import { type PageBounds, StreamReader } from "./stream-reader.ts";
 import type { TailFold } from "./tail-fold.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
@@ -248,6 +249,12 @@ export class Engine {
    */
   async tailState(streamId: number): Promise<TailState | null> {
     return this.cache.pendingTailState(streamId) ?? (await this.#reader.readTailState(streamId));
+  }
+
+  /** Which data objects hold the stream, for operators; opens nothing. */
+  holdings(streamId: number, holdingsMax: number): Promise<StreamHoldings> {
+    const { metadata, readers } = this.#components;
+    return findStreamHoldings(metadata.view, readers, streamId, holdingsMax);
   }
 
   /** Timestamp of the record at `offset`, which must be readable; ms since 1970. */

@@ -185,6 +185,12 @@ export const SSE_SECONDS_DEFAULT = 55;
 export const SSE_HEARTBEAT_MS = 15_000;
 export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
 
+// The admin API.
+/** Items of each list of one answer: nodes, forks, producers, data objects, transfers. */
+export const ADMIN_ITEMS_MAX = 100;
+/** Data objects that are asked for a stream on behalf of an operator, once its tail is known. */
+export const HOLDING_LOOKS_MAX = 256;
+
 // The client (`src/client`); what its user can set has its default here.
 /** Hops of one request over `307` and `308`. */
 export const CLIENT_HOPS_MAX = 5;

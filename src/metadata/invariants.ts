@@ -3,12 +3,14 @@
  * Throws `InvariantError` naming the first that is broken.
  */
 import { assert } from "../lib/assert.ts";
+import type { RegistrationEntry } from "./entries.ts";
 import type { MetadataState } from "./state.ts";
 import { encodeRowValue } from "./state-format.ts";
 import { RowSum } from "./state-hash.ts";
 
 export function checkInvariants(state: MetadataState): void {
   checkStreams(state);
+  checkTallies(state);
   checkRegistrations(state);
   checkObjects(state);
   checkHash(state);
@@ -32,6 +34,45 @@ function checkStreams(state: MetadataState): void {
     forks.delete(entry.streamId);
   }
   assert(forks.size === 0, "the source of every fork is kept");
+}
+
+/** What is kept up with each change is what counting finds. */
+function checkTallies(state: MetadataState): void {
+  const owned = new Map<RegistrationEntry, number>();
+  const transferring = new Set<number>();
+  for (const entry of state.streams()) {
+    const owner = state.ownerOf(entry)?.owner;
+    if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1);
+    if (entry.transfer !== null) transferring.add(entry.streamId);
+    const forks = [...state.forksOf(entry.streamId)];
+    assert(forks.length === entry.forkCount, `the forks of stream ${entry.streamId} are listed`);
+    assert(
+      forks.every(({ fork }) => fork?.sourceId === entry.streamId),
+      `the forks of stream ${entry.streamId} are its own`,
+    );
+  }
+  const counts = state.ownedCounts();
+  assert(counts.size === owned.size, "every owner is counted, and nobody else");
+  for (const [owner, count] of owned) assert(counts.get(owner) === count, `the streams of node ${owner.name.nodeId} are counted`);
+  const listed = [...state.transferringStreams()].map(({ streamId }) => streamId);
+  assert(listed.length === transferring.size && listed.every((streamId) => transferring.has(streamId)), "transfers are listed");
+  checkObjectFigures(state);
+}
+
+function checkObjectFigures(state: MetadataState): void {
+  const { levels, prepared, destroyed, oldestDestroyedIndex } = state.objectFigures();
+  const objects = [...state.objects()];
+  const gone = objects.filter((entry) => entry.state === "destroyed").map((entry) => entry.destroyedIndex ?? 0);
+  assert(destroyed === gone.length, "destroyed objects are counted");
+  assert(oldestDestroyedIndex === (gone.length === 0 ? null : Math.min(...gone)), "the oldest destruction is known");
+  assert(prepared === objects.filter((entry) => entry.state === "prepared").length, "prepared objects are counted");
+  const live = objects.filter((entry) => entry.state === "live");
+  assert(live.length === levels.reduce((sum, level) => sum + level.objects, 0), "every live object is in a level");
+  for (const { level, objects: count, bytes } of levels) {
+    const ofLevel = live.filter(({ summary }) => summary?.level === level);
+    assert(count > 0 && ofLevel.length === count, `the objects of level ${level} are counted`);
+    assert(ofLevel.reduce((sum, { summary }) => sum + (summary?.sizeBytes ?? 0), 0) === bytes, `the bytes of level ${level} are counted`);
+  }
 }
 
 function checkRegistrations(state: MetadataState): void {

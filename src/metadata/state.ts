@@ -20,6 +20,7 @@ import { DirtyRows } from "./dirty-rows.ts";
 import type { NodeEntry, ObjectEntry, RegistrationEntry, StreamEntry } from "./entries.ts";
 import { NameOrder } from "./name-order.ts";
 import { ObjectIndex } from "./object-index.ts";
+import { type ObjectFigures, ObjectTally } from "./object-tally.ts";
 import { type ChainEnd, RegistrationTable } from "./registration-table.ts";
 import {
   COUNTERS_KEY,
@@ -32,6 +33,7 @@ import {
   streamKey,
 } from "./state-format.ts";
 import { type HashedRows, StateHash } from "./state-hash.ts";
+import { StreamTallies } from "./stream-tallies.ts";
 import type { View } from "./view.ts";
 
 const FIRST_COUNTERS: Counters = { nextStreamId: 1, nextObjectId: 1, commandVersion: COMMAND_VERSION, appliedAtMs: 0 };
@@ -52,6 +54,8 @@ export class MetadataState implements View {
   readonly #objects = new Map<number, ObjectEntry>();
   readonly #preparedIds = new Set<number>();
   readonly #liveObjects = new ObjectIndex();
+  readonly #objectTally = new ObjectTally();
+  readonly #streamTallies = new StreamTallies();
   readonly #sharedSettings = new Map<string, StreamSettings>();
   readonly #hash = new StateHash();
   readonly dirtyRows = new DirtyRows();
@@ -102,6 +106,31 @@ export class MetadataState implements View {
 
   streams(): Iterable<StreamEntry> {
     return this.#streams.values();
+  }
+
+  *forksOf(streamId: number): Generator<StreamEntry> {
+    for (const forkId of this.#streamTallies.forksOf(streamId)) {
+      const entry = this.streamById(forkId);
+      assert(entry !== null, "a fork is known");
+      yield entry;
+    }
+  }
+
+  ownedCounts(): ReadonlyMap<RegistrationEntry, number> {
+    const counts = new Map<RegistrationEntry, number>();
+    for (const [name, count] of this.#streamTallies.owned()) {
+      const end = this.#registrations.chainEnd(name);
+      if (end !== null && end.last.state !== "ended") counts.set(end.last, (counts.get(end.last) ?? 0) + count);
+    }
+    return counts;
+  }
+
+  *transferringStreams(): Generator<StreamEntry> {
+    for (const streamId of this.#streamTallies.transferring()) {
+      const entry = this.streamById(streamId);
+      assert(entry !== null, "a stream that is transferred is known");
+      yield entry;
+    }
   }
 
   ownerOf(entry: StreamEntry): { readonly owner: RegistrationEntry; readonly recovering: boolean } | null {
@@ -159,6 +188,10 @@ export class MetadataState implements View {
       assert(entry !== null, "a prepared object is known");
       yield entry;
     }
+  }
+
+  objectFigures(): ObjectFigures {
+    return this.#objectTally.figures();
   }
 
   liveObjectsOf(streamId: number, fromOffset = 0): readonly ObjectEntry[] {
@@ -226,6 +259,7 @@ export class MetadataState implements View {
   loaded(index: number, rowId: string): void {
     this.#appliedIndex = index;
     this.#appliedRowId = rowId;
+    this.#objectTally.loaded();
   }
 
   // Changes, for `apply` alone.
@@ -268,6 +302,7 @@ export class MetadataState implements View {
   removeStream(entry: StreamEntry): void {
     assert(entry.forkCount === 0, "a stream that goes has no forks");
     this.#touch(streamKey(entry.streamId), rowOf("stream", this.streamById(entry.streamId)));
+    this.#streamTallies.change(this.streamById(entry.streamId), null);
     this.#streams.delete(entry.streamId);
     this.#names.remove(entry.name);
   }
@@ -280,6 +315,7 @@ export class MetadataState implements View {
   removeObject(entry: ObjectEntry): void {
     assert(entry.state === "destroyed", "only a destroyed object is removed");
     this.#touch(objectRowKey(entry.objectId), rowOf("object", entry));
+    this.#objectTally.change(this.object(entry.objectId), null);
     this.#objects.delete(entry.objectId);
   }
 
@@ -295,7 +331,9 @@ export class MetadataState implements View {
     if (before === undefined) this.#names.add(entry.name, entry.streamId);
     const settings = before?.settings === entry.settings ? entry.settings : this.#share(entry.settings);
     const owner = entry.owner === null ? null : this.#registrations.intern(entry.owner);
-    this.#streams.set(entry.streamId, settings === entry.settings && owner === entry.owner ? entry : { ...entry, settings, owner });
+    const shared = settings === entry.settings && owner === entry.owner ? entry : { ...entry, settings, owner };
+    this.#streams.set(entry.streamId, shared);
+    this.#streamTallies.change(before ?? null, shared);
   }
 
   /** Most streams of a server have one of a few settings; equal ones share an object. */
@@ -309,6 +347,7 @@ export class MetadataState implements View {
 
   #setObject(entry: ObjectEntry): void {
     const before = this.#objects.get(entry.objectId);
+    this.#objectTally.change(before ?? null, entry);
     if (before?.state === "live") this.#liveObjects.remove(before);
     if (before?.state === "prepared") this.#preparedIds.delete(entry.objectId);
     this.#objects.set(entry.objectId, entry);

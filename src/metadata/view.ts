@@ -4,6 +4,7 @@
  */
 import type { RegistrationName } from "../lib/registration.ts";
 import type { NodeEntry, ObjectEntry, RegistrationEntry, StreamEntry } from "./entries.ts";
+import type { ObjectFigures } from "./object-tally.ts";
 
 export interface View {
   /** Index of the last applied log row. */
@@ -17,6 +18,12 @@ export interface View {
   streamById(streamId: number): StreamEntry | null;
   /** Streams whose names begin with `prefix` and are greater than `after`, in byte order of UTF-8; not the deleted. */
   listStreams(prefix: string, after: string | null, limit: number): readonly StreamEntry[];
+  /** Streams that still need this one's records, deleted ones that are kept included. */
+  forksOf(streamId: number): Iterable<StreamEntry>;
+  /** How many streams each registration that has not ended owns today; those without are left out. */
+  ownedCounts(): ReadonlyMap<RegistrationEntry, number>;
+  /** Streams with a transfer that is stored; it may be over. */
+  transferringStreams(): Iterable<StreamEntry>;
   /** All streams, in no particular order. */
   streams(): Iterable<StreamEntry>;
 
@@ -43,6 +50,7 @@ export interface View {
 
   object(objectId: number): ObjectEntry | null;
   objects(): Iterable<ObjectEntry>;
+  objectFigures(): ObjectFigures;
   /** Live objects whose range of places covers the stream at or above `fromOffset`; the lowest level first, in it the newest commit first. */
   liveObjectsOf(streamId: number, fromOffset?: number): readonly ObjectEntry[];
 }

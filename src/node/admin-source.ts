@@ -2,7 +2,12 @@
 
 import type { ClusterAnswer, ReadyAnswer } from "../admin/admin-schemas.ts";
 import type { AdminSource } from "../admin/admin-source.ts";
-import type { ObjectEntry } from "../metadata/entries.ts";
+import { PicoError } from "../lib/errors.ts";
+import { ADMIN_ITEMS_MAX } from "../lib/limits.ts";
+import type { ObjectFigures } from "../metadata/object-tally.ts";
+import type { View } from "../metadata/view.ts";
+import { describeNodes } from "./admin-nodes.ts";
+import { describeStream } from "./admin-stream.ts";
 import type { NodeCore } from "./node-core.ts";
 import type { Settings } from "./settings.ts";
 
@@ -14,10 +19,23 @@ export interface AdminSourceParts {
   readonly advertisedAddress: () => string;
 }
 
+const NO_OBJECTS: ObjectFigures = { levels: [], prepared: 0, destroyed: 0, oldestDestroyedIndex: null };
+
 export function createAdminSource(parts: AdminSourceParts): AdminSource {
+  const { settings, core, advertisedAddress } = parts;
   return {
     ready: () => describeReadiness(parts),
     cluster: () => describeCluster(parts),
+    nodes: () => {
+      const view = core()?.metadata.view ?? null;
+      return view === null ? { nodes: [], nodeCount: 0 } : describeNodes(view, settings.nodeId);
+    },
+    stream: async (name) => {
+      const node = core();
+      if (node === null) throw new PicoError("unavailable", "this node is starting; try again", { retryAfterSeconds: 1 });
+      const entry = node.metadata.view.streamByName(name);
+      return entry === null ? null : describeStream(entry, node, { nodeId: settings.nodeId, address: advertisedAddress() });
+    },
   };
 }
 
@@ -40,7 +58,9 @@ function describeReadiness({ settings, core, isServing }: AdminSourceParts): typ
 function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts): typeof ClusterAnswer.static {
   const node = core();
   const view = node?.metadata.view ?? null;
-  const objects = countObjects(view?.objects() ?? []);
+  const { levels, prepared, destroyed, oldestDestroyedIndex } = view?.objectFigures() ?? NO_OBJECTS;
+  const live = levels.reduce((sum, level) => sum + level.objects, 0);
+  const uploaded = levels.find(({ level }) => level === 0)?.objects ?? 0;
   return {
     clusterId: settings.clusterId,
     nodeId: settings.nodeId,
@@ -49,47 +69,28 @@ function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts
     registered: node?.isReady ?? false,
     appliedIndex: view?.appliedIndex ?? 0,
     streamCount: view?.streamCount ?? 0,
-    objectCount: objects.live,
-    streamSetObjectCount: objects.levels.find(({ level }) => level === 0)?.objects ?? 0,
-    streamObjectCount: objects.live - (objects.levels.find(({ level }) => level === 0)?.objects ?? 0),
-    preparedObjectCount: objects.prepared,
+    objectCount: live,
+    streamSetObjectCount: uploaded,
+    streamObjectCount: live - uploaded,
+    preparedObjectCount: prepared,
     kvEntryCount: 0,
     kvBytes: 0,
-    levels: objects.levels,
-    gc: { backlog: objects.destroyed, oldestSeq: objects.oldestDestroyed, nextSeq: view?.appliedIndex ?? 0 },
-    destroyedObjectBacklog: objects.destroyed,
+    levels: [...levels],
+    gc: { backlog: destroyed, oldestSeq: oldestDestroyedIndex, nextSeq: view?.appliedIndex ?? 0 },
+    destroyedObjectBacklog: destroyed,
     snapshot: node?.metadata.snapshotFigures ?? { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
     leaseHolder: node?.metadata.lease == null ? null : node.metadata.isLeaseHeld,
-    pendingTransfers: [],
+    pendingTransfers: view === null ? [] : describeTransfers(view),
   };
 }
 
-interface ObjectCounts {
-  live: number;
-  prepared: number;
-  destroyed: number;
-  oldestDestroyed: number | null;
-  readonly levels: { level: number; objects: number; bytes: number }[];
-}
-
-function countObjects(objects: Iterable<ObjectEntry>): ObjectCounts {
-  const counts: ObjectCounts = { live: 0, prepared: 0, destroyed: 0, oldestDestroyed: null, levels: [] };
-  for (const { state, summary, destroyedIndex } of objects) {
-    if (state === "prepared") counts.prepared += 1;
-    else if (state === "destroyed") {
-      counts.destroyed += 1;
-      if (destroyedIndex !== null) counts.oldestDestroyed = Math.min(counts.oldestDestroyed ?? destroyedIndex, destroyedIndex);
-    } else if (summary !== null) {
-      counts.live += 1;
-      let level = counts.levels.find((known) => known.level === summary.level);
-      if (level === undefined) {
-        level = { level: summary.level, objects: 0, bytes: 0 };
-        counts.levels.push(level);
-      }
-      level.objects += 1;
-      level.bytes += summary.sizeBytes;
-    }
+function describeTransfers(view: View): (typeof ClusterAnswer.static)["pendingTransfers"] {
+  const transfers: (typeof ClusterAnswer.static)["pendingTransfers"] = [];
+  for (const entry of view.transferringStreams()) {
+    const { streamId, transfer } = entry;
+    if (transfer === null) continue;
+    transfers.push({ streamId, fromNode: view.ownerOf(entry)?.owner.name.nodeId ?? null, toNode: transfer.toNodeId });
+    if (transfers.length === ADMIN_ITEMS_MAX) break;
   }
-  counts.levels.sort((left, right) => left.level - right.level);
-  return counts;
+  return transfers;
 }

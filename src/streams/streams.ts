@@ -6,6 +6,7 @@
  * so that nothing is answered that the command may already have made untrue (DESIGN 4).
  */
 import type { Engine } from "../engine/engine.ts";
+import type { ProducerState } from "../engine/tail-state.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { WAITERS_MAX } from "../lib/limits.ts";
@@ -47,6 +48,19 @@ export interface StreamsComponents {
   readonly ids: StreamIds;
   /** Whether streams of this registration are served here: this node's own, or one that it recovers under a lock. */
   readonly isOwn: (registration: RegistrationName, streamId: number) => boolean;
+}
+
+/** A stream in use on this node. */
+export interface SessionFigures {
+  /** Durable tail. */
+  readonly nextOffset: number;
+  readonly isClosed: boolean;
+  /** By the database's clock; null: never expires. */
+  readonly deadlineMs: number | null;
+  /** Live reads that wait for records. */
+  readonly waiterCount: number;
+  /** By producer id, appends that are not yet durable included. */
+  readonly producers: ReadonlyMap<string, ProducerState>;
 }
 
 export class Streams implements StreamService {
@@ -105,6 +119,21 @@ export class Streams implements StreamService {
   /** Streams whose deadlines are kept in mind here. */
   get watchedCount(): number {
     return this.#expiry.size;
+  }
+
+  /** What this node serves of a stream now, for operators: opens nothing, is no use of it, and never waits. Null where it is not in use here. */
+  inspect(streamId: number): SessionFigures | null {
+    const session = this.#table.byId(streamId);
+    if (session === undefined) return null;
+    const { deadlineMs, isDurablyClosed, waiterCount, tail, log } = session;
+    return { nextOffset: log.durableOffset, isClosed: isDurablyClosed, deadlineMs, waiterCount, producers: tail.producers };
+  }
+
+  /** When a stream expires, as far as this node knows: touches of a stream that another node owns are not among it. */
+  deadlineOf(entry: StreamEntry): number | null {
+    const session = this.#table.byId(entry.streamId);
+    if (session !== undefined) return session.deadlineMs;
+    return this.#expiry.kept(entry.streamId) ?? this.#metadata.view.unownedDeadlineMs(entry);
   }
 
   /** Begins to expire and to drop idle sessions; this node's registration stands. */

@@ -4,7 +4,7 @@ import type { HttpListener } from "../../src/protocol/http-listener.ts";
 import { openAdmin } from "../support/admin-listener.ts";
 
 const NOT_READY = { ready: false, serving: false, registered: false, appliedIndex: 0, nodeId: 1, phase: "starting", recovery: null };
-const source: AdminSource = {
+const source: Partial<AdminSource> = {
   ready: () => NOT_READY,
   cluster: () => {
     throw new Error("secret of the house");
