@@ -18,6 +18,8 @@ export const RECORD_HEADERS_MAX = 256;
 /** Request body; hence also one record and one batch. Can be set (`--max-request-size`). */
 export const REQUEST_BYTES_DEFAULT = 32 * MIB;
 export const REQUEST_BYTES_MAX = 64 * MIB;
+/** Request bodies that are being received, all together. */
+export const REQUEST_BODIES_BYTES_MAX = 256 * MIB;
 /** Producer id, in bytes of UTF-8. */
 export const PRODUCER_ID_BYTES_MAX = 1024;
 /** `Stream-Seq`, in bytes of UTF-8. */
@@ -233,6 +235,7 @@ export const CLI_PRODUCER_IDS = 1024;
 export function assertLimitsAgree(): void {
   assert(PAGE_BYTES_DEFAULT <= PAGE_BYTES_MAX, "a default page fits the largest page");
   assert(REQUEST_BYTES_DEFAULT <= REQUEST_BYTES_MAX, "the default request fits the largest request");
+  assert(REQUEST_BYTES_MAX * 2 <= REQUEST_BODIES_BYTES_MAX, "one maximal request leaves room for others");
   assert(REQUEST_BYTES_MAX * 2 <= SEGMENT_BYTES_MAX, "one maximal entry and its tail state fit a segment");
   assert(SEGMENT_BYTES_DEFAULT <= SEGMENT_BYTES_MAX, "a default segment fits the largest segment");
   assert(REQUEST_BYTES_MAX < BACKLOG_BYTES_DEFAULT, "one maximal entry fits the backlog");

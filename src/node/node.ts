@@ -20,6 +20,7 @@ import type { HttpListener } from "../protocol/http-listener.ts";
 import { makeOriginPolicy } from "../protocol/origin-policy.ts";
 import { createPicoListener } from "../protocol/pico-listener.ts";
 import type { ProtocolContext } from "../protocol/protocol-context.ts";
+import { RequestBodies } from "../protocol/request-body.ts";
 import { findShippedFiles } from "../storage/shipped-files.ts";
 import { createAdminSource } from "./admin-source.ts";
 import { NodeCore, type NodeCoreSettings } from "./node-core.ts";
@@ -152,11 +153,11 @@ class Node implements RunningNode {
         longPollSeconds,
         sseSeconds,
         pageBytes: pageBytesDefault,
-        requestBytesMax,
         corsOrigins: streamOrigins.allowedOrigins,
         allowedHosts: streamOrigins.allowedHosts,
         advertisedUrls: { pico: pico?.advertisedUrl ?? null, durableStreams: durableStreams?.advertisedUrl ?? null, admin: bound.admin },
       },
+      bodies: new RequestBodies(requestBytesMax),
       stopping: this.#stopping.signal,
     };
     this.#picoMount?.open(context);

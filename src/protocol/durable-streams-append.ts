@@ -13,7 +13,6 @@ import { DURABLE_STREAMS_HEADERS } from "./header-names.ts";
 import { readProducer } from "./header-values.ts";
 import { splitJsonBody } from "./json-split.ts";
 import { NO_STORE } from "./pico-answer.ts";
-import { readBody } from "./request-body.ts";
 import { checkPart } from "./schema-check.ts";
 
 const NO_HEADERS: NewRecord["headers"] = [];
@@ -21,7 +20,7 @@ const NO_HEADERS: NewRecord["headers"] = [];
 const PRODUCER_NUMBER_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
 export function appendToDurableStream(context: DurableStreamsContext, exchange: Exchange, name: string): MaybePromise<Response> {
-  const body = readBody(exchange, context.settings.requestBytesMax);
+  const body = context.bodies.read(exchange);
   if (body instanceof Promise) return body.then((bytes) => append(context, exchange, name, bytes));
   return append(context, exchange, name, body);
 }

@@ -13,12 +13,11 @@ import { DEFAULT_CONTENT_TYPE, DURABLE_STREAMS_HEADERS as NAMES } from "./header
 import { readU64 } from "./header-values.ts";
 import { parseInstant } from "./instant.ts";
 import { toCount } from "./integers.ts";
-import { readBody } from "./request-body.ts";
 import { badPart, checkPart } from "./schema-check.ts";
 import { encodeStreamPath, parseStreamName } from "./stream-name.ts";
 
 export async function createDurableStream(context: DurableStreamsContext, exchange: Exchange, name: string): Promise<Response> {
-  const body = await readBody(exchange, context.settings.requestBytesMax);
+  const body = await context.bodies.read(exchange);
   const { headers } = exchange;
   checkPart(durableStreamsCreateHeaders, headers);
   const fork = readFork(headers);

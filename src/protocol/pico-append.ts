@@ -14,13 +14,12 @@ import type { PicoContext } from "./pico-context.ts";
 import { decodePicoJsonBatch } from "./pico-json-batch.ts";
 import { picoAppendHeaders } from "./pico-schemas.ts";
 import { refuseUnbuiltHeaders } from "./pico-unbuilt.ts";
-import { readBody } from "./request-body.ts";
 import { checkPart } from "./schema-check.ts";
 
 const NO_HEADERS: NewRecord["headers"] = [];
 
 export function appendToPico(context: PicoContext, exchange: Exchange, name: string): MaybePromise<Response> {
-  const body = readBody(exchange, context.settings.requestBytesMax);
+  const body = context.bodies.read(exchange);
   if (body instanceof Promise) return body.then((bytes) => append(context, exchange, name, bytes));
   return append(context, exchange, name, body);
 }

@@ -11,12 +11,11 @@ import { decodePicoBody } from "./pico-append.ts";
 import type { PicoContext } from "./pico-context.ts";
 import { picoCreateHeaders } from "./pico-schemas.ts";
 import { refuseUnbuiltHeaders } from "./pico-unbuilt.ts";
-import { readBody } from "./request-body.ts";
 import { badPart, checkPart } from "./schema-check.ts";
 import { encodeStreamPath } from "./stream-name.ts";
 
 export async function createInPico(context: PicoContext, exchange: Exchange, name: string): Promise<Response> {
-  const body = await readBody(exchange, context.settings.requestBytesMax);
+  const body = await context.bodies.read(exchange);
   const request = readCreateRequest(exchange.headers, name, body);
   const { isNew, info } = await context.service.create(request);
   const head = stateHeaders(info);

@@ -4,6 +4,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import type { Router } from "../ownership/router.ts";
 import type { StreamService } from "../streams/stream-service.ts";
+import type { RequestBodies } from "./request-body.ts";
 
 export interface ProtocolSettings {
   /** Long polls without data are answered after this. @default 25 */
@@ -12,8 +13,6 @@ export interface ProtocolSettings {
   readonly sseSeconds: number;
   /** Default page, and chunk of live reads: larger ones cost fewer requests, and more memory each. @default 64 KiB */
   readonly pageBytes: number;
-  /** Request body; beyond it 413. @default 32 MiB */
-  readonly requestBytesMax: number;
   /** Origins of pages that may use the listener beside loopback ones; `*`: all. */
   readonly corsOrigins: readonly string[];
   /** Hosts that such pages may name beside loopback ones and those advertised; `*`: all. */
@@ -33,6 +32,8 @@ export interface ProtocolContext {
   readonly random: Random;
   readonly log: Pick<Logger, "error">;
   readonly settings: ProtocolSettings;
+  /** Of all listeners of the node. */
+  readonly bodies: RequestBodies;
   /** Seconds that a connection may be idle, live reads apart. @default 60 */
   readonly idleSeconds?: number;
   /** Aborts when the node begins to stop: live reads end cleanly. */

@@ -2,46 +2,103 @@
  * Reading of request bodies. A body is taken whole or not at all: too large, it is refused before a byte
  * is read where `Content-Length` says so and while counting where nothing does; cut short, its promise
  * rejects, and nothing of what had arrived is used.
+ *
+ * Bodies that are being received share a bound over all connections of the node. A small one counts with its
+ * length, a large one with what has come of it: whoever announces much and sends nothing takes no room from others.
  */
 import { concatBytes, EMPTY_BYTES } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
+import { KIB, REQUEST_BODIES_BYTES_MAX } from "../lib/limits.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseStrictU64 } from "./integers.ts";
 
-/** The whole body. Throws `payload_too_large`, and `bad_request` for an encoding that would have to be undone. */
-export function readBody(exchange: Exchange, bytesMax: number): MaybePromise<Uint8Array> {
-  const { headers, request } = exchange;
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
-    throw new PicoError("bad_request", "header Content-Encoding: bodies are stored as sent; send this one uncompressed", {
-      what: "content-encoding",
-    });
-  }
-  // The HTTP layer hands over the body, then answers 400 to the trailers by itself: the append would be told as refused.
-  if (headers.trailer !== undefined && headers.trailer !== "") {
-    throw new PicoError("bad_request", "header Trailer: fields behind the body are not taken; send the body without them", {
-      what: "trailer",
-    });
-  }
-  const lengthText = headers["content-length"];
-  if (lengthText === undefined) return request.body === null ? EMPTY_BYTES : readCounted(request.body, bytesMax);
-  const length = parseStrictU64(lengthText);
-  if (length === null) throw new PicoError("bad_request", "header Content-Length is not a number", { what: "content-length" });
-  if (length > BigInt(bytesMax)) throw tooLarge(bytesMax, Number(length));
-  return length === 0n ? EMPTY_BYTES : request.bytes();
-}
+/** Such a body comes in a few packets, and is cheaper to take at once. */
+const SMALL_BYTES_MAX = 64 * KIB;
 
-async function readCounted(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > bytesMax) throw tooLarge(bytesMax, size);
-    chunks.push(chunk);
+/** All that are being received by one node. */
+export class RequestBodies {
+  /** Of one body. */
+  readonly #bytesMax: number;
+  readonly #bytesInFlightMax: number;
+  #bytesInFlight = 0;
+
+  constructor(bytesMax: number, bytesInFlightMax = REQUEST_BODIES_BYTES_MAX) {
+    this.#bytesMax = bytesMax;
+    this.#bytesInFlightMax = bytesInFlightMax;
   }
-  const [only] = chunks;
-  return chunks.length === 1 && only !== undefined ? only : concatBytes(chunks);
+
+  get bytesInFlight(): number {
+    return this.#bytesInFlight;
+  }
+
+  /**
+   * The whole body. Throws `payload_too_large`, `unavailable` while the node receives too much at once, and
+   * `bad_request` for an encoding that would have to be undone.
+   */
+  read({ headers, request }: Exchange): MaybePromise<Uint8Array> {
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
+      throw new PicoError("bad_request", "header Content-Encoding: bodies are stored as sent; send this one uncompressed", {
+        what: "content-encoding",
+      });
+    }
+    // The HTTP layer hands over the body, then answers 400 to the trailers by itself: the append would be told as refused.
+    if (headers.trailer !== undefined && headers.trailer !== "") {
+      throw new PicoError("bad_request", "header Trailer: fields behind the body are not taken; send the body without them", {
+        what: "trailer",
+      });
+    }
+    const length = this.#lengthOf(headers["content-length"]);
+    if (length === 0 || request.body === null) return EMPTY_BYTES;
+    return length === null || length > SMALL_BYTES_MAX ? this.#readCounted(request.body) : this.#readSmall(request, length);
+  }
+
+  /** Null where the request does not say. */
+  #lengthOf(text: string | undefined): number | null {
+    if (text === undefined) return null;
+    const length = parseStrictU64(text);
+    if (length === null) throw new PicoError("bad_request", "header Content-Length is not a number", { what: "content-length" });
+    if (length > BigInt(this.#bytesMax)) throw tooLarge(this.#bytesMax, Number(length));
+    return Number(length);
+  }
+
+  #readSmall(request: Request, length: number): Promise<Uint8Array> {
+    this.#take(length);
+    return request.bytes().finally(() => {
+      this.#bytesInFlight -= length;
+    });
+  }
+
+  async #readCounted(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    try {
+      for await (const chunk of body) {
+        this.#take(chunk.length);
+        size += chunk.length;
+        if (size > this.#bytesMax) throw tooLarge(this.#bytesMax, size);
+        chunks.push(chunk);
+      }
+    } finally {
+      this.#bytesInFlight -= size;
+    }
+    const [only] = chunks;
+    return chunks.length === 1 && only !== undefined ? only : concatBytes(chunks);
+  }
+
+  #take(count: number): void {
+    if (this.#bytesInFlight + count > this.#bytesInFlightMax) {
+      throw new PicoError(
+        "unavailable",
+        `${this.#bytesInFlight} bytes of request bodies are being received, the limit is ${this.#bytesInFlightMax}; try again`,
+        {
+          retryAfterSeconds: 1,
+        },
+      );
+    }
+    this.#bytesInFlight += count;
+  }
 }
 
 function tooLarge(limit: number, size: number): PicoError {

@@ -7,6 +7,7 @@ import { createDurableStreamsListener } from "../../src/protocol/durable-streams
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
 import { createPicoListener } from "../../src/protocol/pico-listener.ts";
 import type { ProtocolContext } from "../../src/protocol/protocol-context.ts";
+import { RequestBodies } from "../../src/protocol/request-body.ts";
 import { FakeStream } from "./fake-streams.ts";
 
 const open: HttpListener[] = [];
@@ -33,11 +34,11 @@ function start(create: (context: ProtocolContext) => HttpListener, setup: Setup 
       longPollSeconds: 60,
       sseSeconds: 60,
       pageBytes: 64 * 1024,
-      requestBytesMax: 1024,
       corsOrigins: [],
       allowedHosts: [],
       advertisedUrls: { pico: null, durableStreams: null, admin: null },
     },
+    bodies: new RequestBodies(1024),
     stopping: (setup.stopping ?? new AbortController()).signal,
   });
   open.push(listener);

@@ -8,6 +8,7 @@ import { systemRandom } from "../../src/lib/random.ts";
 import { createDurableStreamsListener } from "../../src/protocol/durable-streams-listener.ts";
 import { createPicoListener } from "../../src/protocol/pico-listener.ts";
 import type { ProtocolContext, ProtocolSettings } from "../../src/protocol/protocol-context.ts";
+import { RequestBodies } from "../../src/protocol/request-body.ts";
 import type { StreamService } from "../../src/streams/stream-service.ts";
 import { silentLog } from "./silent-log.ts";
 
@@ -21,12 +22,13 @@ export interface TestListenerOptions {
   readonly clock?: Clock;
   readonly settings?: Partial<ProtocolSettings>;
   readonly idleSeconds?: number;
+  readonly bodies?: RequestBodies;
 }
 
 export function testContext(
   service: StreamService,
   stopping: AbortSignal,
-  { clock = systemClock, settings = {}, ...limits }: TestListenerOptions = {},
+  { clock = systemClock, settings = {}, bodies = new RequestBodies(REQUEST_BYTES_DEFAULT), ...limits }: TestListenerOptions = {},
 ): ProtocolContext {
   return {
     service,
@@ -38,13 +40,13 @@ export function testContext(
       longPollSeconds: 25,
       sseSeconds: 55,
       pageBytes: PAGE_BYTES_DEFAULT,
-      requestBytesMax: REQUEST_BYTES_DEFAULT,
       corsOrigins: [],
       allowedHosts: [],
       advertisedUrls: { pico: null, durableStreams: null, admin: null },
       ...settings,
     },
     ...limits,
+    bodies,
     stopping,
   };
 }
