@@ -1,9 +1,12 @@
 /** What the admin listener asks the node. Answers are of the moment; none opens or claims a stream. */
+import type { Activity } from "./activity-schemas.ts";
 import type { ClusterAnswer, NodesAnswer, ReadyAnswer, StreamAnswer } from "./admin-schemas.ts";
 
 export interface AdminSource {
   ready(): typeof ReadyAnswer.static;
   cluster(): typeof ClusterAnswer.static;
+  /** With the samples that ended behind `sinceMs`; null: all of them. */
+  activity(sinceMs: number | null): Activity;
   nodes(): typeof NodesAnswer.static;
   /**
    * Null where no stream has the name. Throws `unavailable` until the metadata is loaded. Rejects with `corrupt`

@@ -9,7 +9,7 @@ import { picoError } from "../protocol/pico-answer.ts";
 import { openPicoContext, type PicoContext } from "../protocol/pico-context.ts";
 import { createPicoHandler } from "../protocol/pico-handler.ts";
 import type { ProtocolContext } from "../protocol/protocol-context.ts";
-import { type ExchangeHandler, refusing } from "../protocol/protocol-edge.ts";
+import { type ExchangeHandler, refusing, watched } from "../protocol/protocol-edge.ts";
 import { shorten } from "../protocol/shorten.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 
@@ -24,6 +24,8 @@ export function isBelowPico(rawPath: string): boolean {
 
 export class PicoMount {
   readonly #handler: ExchangeHandler;
+  /** The handler, watched once it serves. */
+  #answer: ExchangeHandler;
   #context: PicoContext | null = null;
 
   constructor(policy: OriginPolicy, log: ProtocolContext["log"]) {
@@ -35,11 +37,13 @@ export class PicoMount {
       },
       (exchange, error) => picoError(exchange, error, log),
     );
+    this.#answer = this.#handler;
   }
 
   /** Serves the node's streams from here on; before it everything is `unavailable`. */
   open(base: ProtocolContext): void {
     this.#context = openPicoContext(base);
+    this.#answer = watched(this.#handler, base.clock, base.observers?.pico);
   }
 
   /** What comes from here on is `unavailable`; what is being answered goes on. */
@@ -49,7 +53,7 @@ export class PicoMount {
 
   /** For a path that `isBelowPico`. */
   answer(exchange: Exchange): MaybePromise<Response> {
-    return this.#handler(mountedAt(exchange, PICO_PATH));
+    return this.#answer(mountedAt(exchange, PICO_PATH));
   }
 }
 

@@ -26,6 +26,7 @@ export class BlockCache {
   /** Since the start, for metrics. A wait for a fetch under way counts as a hit. */
   hitCount = 0;
   missCount = 0;
+  evictionCount = 0;
 
   constructor(readonly bytesMax: number) {}
 
@@ -97,6 +98,7 @@ export class BlockCache {
     for (const [oldestKey, oldest] of this.#blocks) {
       if (this.#bytes <= this.bytesMax) break;
       this.#blocks.delete(oldestKey);
+      this.evictionCount += 1;
       this.#bytes -= oldest.length + ENTRY_OVERHEAD_BYTES;
     }
   }

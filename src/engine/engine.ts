@@ -16,9 +16,11 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
+import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { messageOf, PicoError } from "../lib/errors.ts";
 import { STALL_ANSWER_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import type { LoopFigures } from "../lib/loop-record.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
@@ -32,10 +34,10 @@ import { findStreamHoldings, type StreamHoldings } from "./stream-holdings.ts";
 import { type PageBounds, StreamReader } from "./stream-reader.ts";
 import type { TailFold } from "./tail-fold.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
-import type { Uploader, UploadSource } from "./uploader.ts";
+import { UPLOAD_LOOK_MS, type Uploader, type UploadFigures, type UploadSource } from "./uploader.ts";
 import { encodeWalEntry } from "./wal-entry.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
-import { type WalSegment, WalWriter } from "./wal-writer.ts";
+import { type WalFigures, type WalSegment, WalWriter } from "./wal-writer.ts";
 
 export interface EngineSettings {
   readonly clusterId: string;
@@ -66,6 +68,22 @@ export interface EngineComponents {
   /** The registration can write no more: it is fenced, or its WAL failed. The node stops. */
   readonly onFatal: (error: PicoError) => void;
 }
+
+/** What the engine has to do and has done, for operators. */
+export interface EngineFigures {
+  /** Bytes of entries that no data object holds yet, and the memory that these take; appends are refused where that reaches `backlogBytesMax`. */
+  readonly backlogBytes: number;
+  readonly backlogCostBytes: number;
+  readonly backlogBytesMax: number;
+  /** Age of the oldest entry behind the last upload's cut; null: there is none. */
+  readonly oldestPendingAgeMs: number | null;
+  readonly isStalled: boolean;
+  readonly wal: WalFigures;
+  readonly uploads: UploadFigures;
+}
+
+/** Of an engine that has not started. */
+const NO_WAL: WalFigures = { segmentCount: 0, segmentBytes: 0, inFlightCount: 0, undurableBytes: 0, flushes: new DurationHistogram() };
 
 /** One append, as the session decided it. */
 export interface StreamAppend {
@@ -99,8 +117,6 @@ export class Engine {
   #isStopping = false;
   readonly #aborted = new AbortController();
   #endWait: (() => void) | null = null;
-  /** Monotonic time of the last upload that was committed, or found nothing to do; for operators. */
-  lastUploadMs = 0;
 
   constructor(components: EngineComponents) {
     this.#components = components;
@@ -125,6 +141,24 @@ export class Engine {
   /** Entry bytes not yet uploaded. */
   get backlogBytes(): number {
     return this.#backlogBytes;
+  }
+
+  get figures(): EngineFigures {
+    const { clock, uploader, settings } = this.#components;
+    return {
+      backlogBytes: this.#backlogBytes,
+      backlogBytesMax: settings.backlogBytesMax,
+      backlogCostBytes: this.#backlogCostBytes,
+      oldestPendingAgeMs: this.#oldestPendingMs === null ? null : clock.monotonicMs() - this.#oldestPendingMs,
+      isStalled: this.isStarted && this.isStalled,
+      wal: this.#writer?.figures ?? NO_WAL,
+      uploads: uploader.figures,
+    };
+  }
+
+  /** The loop that uploads: each look at what there is to upload is a success, an upload once it is committed. */
+  get loops(): readonly LoopFigures[] {
+    return [this.#components.uploader.record];
   }
 
   /** The WAL is being retried: appends are refused meanwhile. */
@@ -370,7 +404,7 @@ export class Engine {
       this.#uploadRound = this.#uploadOnce();
       try {
         await this.#answeringLate(this.#uploadRound);
-        this.lastUploadMs = this.#components.clock.monotonicMs();
+        this.#components.uploader.record.succeeded();
       } catch (error) {
         if (this.#failure === null) this.#fail(error instanceof PicoError ? error : new PicoError("internal", messageOf(error), {}, error));
         break;
@@ -401,6 +435,7 @@ export class Engine {
       const waitMs = settings.uploadIntervalMs > 0 ? Math.min(settings.uploadIntervalMs, UPLOAD_LOOK_MS) : UPLOAD_LOOK_MS;
       const look = () => {
         this.#answerLate();
+        this.#components.uploader.record.succeeded();
         const ageMs = this.#oldestPendingMs === null ? 0 : clock.monotonicMs() - this.#oldestPendingMs;
         if (settings.uploadIntervalMs > 0 && ageMs >= settings.uploadIntervalMs) finish();
         else timer = clock.schedule(waitMs, look);
@@ -461,9 +496,6 @@ export class Engine {
     }
   }
 }
-
-/** How often the upload loop looks at the age of the oldest entry. */
-const UPLOAD_LOOK_MS = 1000;
 
 function storedForm(records: readonly NewRecord[]): readonly NewRecord[] | Uint8Array | null {
   const [first] = records;

@@ -165,11 +165,20 @@ export class LogCache {
   /** Segments before this place are evicted, and cleared. */
   #head = 0;
   #sizeBytes = 0;
+  #entryCount = 0;
+  /** Since the start, for metrics: pages that it held whole, pages for which data objects were asked, entries that left. */
+  hitCount = 0;
+  missCount = 0;
+  evictionCount = 0;
 
   constructor(readonly sizeBytesMax: number) {}
 
   get sizeBytes(): number {
     return this.#sizeBytes;
+  }
+
+  get entryCount(): number {
+    return this.#entryCount;
   }
 
   get streamCount(): number {
@@ -213,6 +222,7 @@ export class LogCache {
   addEntry(cached: CachedSegment, entry: LogEntry): void {
     entry.log.push(entry);
     cached.entries.push(entry);
+    this.#entryCount += 1;
     this.#sizeBytes += entry.costBytes;
   }
 
@@ -231,6 +241,8 @@ export class LogCache {
       if (oldest === undefined || !oldest.isUploaded) break;
       this.#segments[this.#head] = undefined;
       this.#head += 1;
+      this.#entryCount -= oldest.entries.length;
+      this.evictionCount += oldest.entries.length;
       for (const entry of oldest.entries) {
         entry.log.evict(entry);
         this.#sizeBytes -= entry.costBytes;

@@ -47,7 +47,11 @@ export class StreamReader {
   read(entry: StreamEntry, bounds: PageBounds): PageBuilder | Promise<PageBuilder> {
     const page = new PageBuilder(bounds.from, bounds.end, bounds.recordsMax, bounds.bytesMax);
     this.#takeCached({ streamId: entry.streamId, end: bounds.end }, page);
-    if (page.isFull) return page;
+    if (page.isFull) {
+      this.cache.hitCount += 1;
+      return page;
+    }
+    this.cache.missCount += 1;
     return this.#fill(entry, page);
   }
 

@@ -15,9 +15,11 @@ import { assert } from "../lib/assert.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
+import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import { LoopRecord } from "../lib/loop-record.ts";
 import { type Random, randomHex } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
 import type { ObjectSummary } from "../metadata/command.ts";
@@ -48,6 +50,21 @@ export interface UploaderComponents {
   readonly store: ObjectStore;
 }
 
+/** What was uploaded, for operators. */
+export interface UploadFigures {
+  /** Intervals committed, and tries that failed. */
+  readonly uploadCount: number;
+  readonly failureCount: number;
+  /** Data objects that the store has confirmed, and their bytes. */
+  readonly objectCount: number;
+  readonly objectBytes: number;
+  /** Of committed intervals, failed tries included. */
+  readonly durations: DurationHistogram;
+}
+
+/** Between two looks of the upload loop at what there is to upload. */
+export const UPLOAD_LOOK_MS = 1000;
+
 /** One try of an upload. */
 interface Attempt {
   readonly wal: RegistrationName;
@@ -59,12 +76,29 @@ interface Attempt {
 }
 
 export class Uploader {
+  /** Rounds of the loop that uploads; failures are those of single tries. */
+  readonly record: LoopRecord;
   readonly #components: UploaderComponents;
   /** Streams written before their create is decided, each with the outcome. */
   readonly #undecided = new Map<number, Promise<unknown>>();
+  readonly #durations = new DurationHistogram();
+  #uploadCount = 0;
+  #objectCount = 0;
+  #objectBytes = 0;
 
   constructor(components: UploaderComponents) {
     this.#components = components;
+    this.record = new LoopRecord("upload", UPLOAD_LOOK_MS, components.clock);
+  }
+
+  get figures(): UploadFigures {
+    return {
+      uploadCount: this.#uploadCount,
+      failureCount: this.record.failures,
+      objectCount: this.#objectCount,
+      objectBytes: this.#objectBytes,
+      durations: this.#durations,
+    };
   }
 
   /** No upload passes the stream's entries before `decided` settles. */
@@ -86,11 +120,16 @@ export class Uploader {
    */
   async upload(source: UploadSource, signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#components;
+    const startedMs = clock.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
         await this.#settleCreates(source, signal);
-        return await this.#attempt(source, signal);
+        await this.#attempt(source, signal);
+        this.#uploadCount += 1;
+        this.#durations.record(clock.monotonicMs() - startedMs);
+        return;
       } catch (error) {
+        this.record.failed(error);
         if (!isRetryable(error)) throw error;
         if (signal.aborted) throw stopping(error);
         log.warn("an upload failed and is tried again", {
@@ -177,6 +216,8 @@ export class Uploader {
     const { bytes, summary } = draft.seal(objectId);
     const key = objectKey(clusterId, { random: objectRandom, objectId });
     await this.#create(store, key, bytes, signal);
+    this.#objectCount += 1;
+    this.#objectBytes += bytes.length;
     return summary;
   }
 

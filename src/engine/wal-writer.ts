@@ -23,6 +23,7 @@
 import { assert } from "../lib/assert.ts";
 import { ByteWriter } from "../lib/bytes.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
+import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, STALL_ANSWER_MS, WAL_SLAB_BYTES } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
@@ -111,6 +112,19 @@ interface Flight {
   isSettled: boolean;
 }
 
+/** What was written, for operators. */
+export interface WalFigures {
+  /** Segments that the store has confirmed, and their bytes. */
+  readonly segmentCount: number;
+  readonly segmentBytes: number;
+  /** Segments being written. */
+  readonly inFlightCount: number;
+  /** Bytes taken that are not durable yet. */
+  readonly undurableBytes: number;
+  /** From the first attempt of a segment to its confirmation. */
+  readonly flushes: DurationHistogram;
+}
+
 interface DurableWaiter {
   readonly number: number;
   readonly resolve: () => void;
@@ -131,6 +145,9 @@ export class WalWriter {
   #retrying = 0;
   #sealedNumber = 0;
   #durableNumber = 0;
+  #settledCount = 0;
+  #settledBytes = 0;
+  readonly #flushes = new DurationHistogram();
   #trimPoint = 0;
   #provenMs = Number.NEGATIVE_INFINITY;
   #sealIsDue = false;
@@ -154,6 +171,16 @@ export class WalWriter {
   /** Highest number that is durable with all below it; 0 before the first. */
   get durableNumber(): number {
     return this.#durableNumber;
+  }
+
+  get figures(): WalFigures {
+    return {
+      segmentCount: this.#settledCount,
+      segmentBytes: this.#settledBytes,
+      inFlightCount: this.#inFlight,
+      undurableBytes: this.#flights.reduce((sum, { segment }) => sum + segment.length, this.#open?.length ?? 0),
+      flushes: this.#flushes,
+    };
   }
 
   /** Why the writer is dead; null while it lives. */
@@ -364,6 +391,9 @@ export class WalWriter {
     flight.isSettled = true;
     this.#inFlight--;
     this.#acknowledge();
+    this.#settledCount += 1;
+    this.#settledBytes += flight.segment.length;
+    this.#flushes.record(this.#options.clock.monotonicMs() - flight.sentMs);
     if (this.#failure !== null) return;
     this.#send();
     // What collected while all places were taken has waited long enough; a turn or linger under way goes on.

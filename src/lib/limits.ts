@@ -181,6 +181,16 @@ export const ENDED_WALS_CLEANED_MAX = 8;
 export const START_RETRY_MS_MIN = 100;
 export const START_RETRY_MS_MAX = 2_000;
 
+// Figures for operators.
+/** Between two samples of the activity, and samples kept: ten minutes. */
+export const ACTIVITY_SAMPLE_MS = 2000;
+export const ACTIVITY_SAMPLES_MAX = 300;
+/** How often the lateness of a timer is measured. */
+export const EVENT_LOOP_PROBE_MS = 100;
+/** Different warnings and errors of the log that are kept, and characters of each. */
+export const PROBLEMS_MAX = 20;
+export const PROBLEM_CHARACTERS_MAX = 500;
+
 // Edges.
 export const LONG_POLL_SECONDS_DEFAULT = 25;
 export const SSE_SECONDS_DEFAULT = 55;

@@ -1,15 +1,18 @@
 /**
  * Rounds of background work, one behind the other, with a pause between. An error ends its round and
- * never the loop (FAULTS G7); a broken invariant or damage is fatal. Whoever watches it reads `lastSuccessMs`.
+ * never the loop (FAULTS G7); a broken invariant or damage is fatal. Whoever watches it reads `record`.
  */
 import { InvariantError } from "../lib/assert.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { type LoopFigures, LoopRecord } from "../lib/loop-record.ts";
 
 export interface BackgroundLoopOptions {
-  /** For the log: what a round does. */
+  /** For operators: lower case with underscores. */
   readonly name: string;
+  /** For the log: what a round does. */
+  readonly task: string;
   readonly intervalMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -23,20 +26,17 @@ export class BackgroundLoop {
   #isStopped = false;
   #isWoken = false;
   #pause: AbortController | null = null;
+  /** Of rounds in a row. */
   #failures = 0;
-  #lastSuccessMs: number | null = null;
+  readonly #record: LoopRecord;
 
   constructor(options: BackgroundLoopOptions) {
     this.#options = options;
+    this.#record = new LoopRecord(options.name, options.intervalMs, options.clock);
   }
 
-  get name(): string {
-    return this.#options.name;
-  }
-
-  /** Monotonic time at which the last round without an error ended; null before the first. */
-  get lastSuccessMs(): number | null {
-    return this.#lastSuccessMs;
+  get record(): LoopFigures {
+    return this.#record;
   }
 
   /** Begins with a round at once. Calling it again does nothing. */
@@ -71,16 +71,17 @@ export class BackgroundLoop {
   }
 
   async #tryRound(): Promise<void> {
-    const { name, clock, logger, round, onFatal } = this.#options;
+    const { task, logger, round, onFatal } = this.#options;
     try {
       await round();
-      this.#lastSuccessMs = clock.monotonicMs();
-      if (this.#failures > 0) logger.info(`${name} works again`, { failures: this.#failures });
+      this.#record.succeeded();
+      if (this.#failures > 0) logger.info(`${task} works again`, { failures: this.#failures });
       this.#failures = 0;
     } catch (error) {
       // The first of a row only: a database that is away would fill the log.
-      if (this.#failures === 0) logger.warn(`${name} failed and will be tried again`, { error });
+      if (this.#failures === 0) logger.warn(`${task} failed and will be tried again`, { error });
       this.#failures += 1;
+      this.#record.failed(error);
       if (error instanceof InvariantError || isPicoError(error, "corrupt")) onFatal(error);
     }
   }

@@ -88,13 +88,13 @@ export class Membership {
       databaseNowMs: () => databaseClock.nowMs(),
       propose: (command) => this.proposer.propose(command),
     });
-    this.#saving = this.#newLoop("the metadata snapshot", LOG_TRUNCATE_INTERVAL_MS, () => this.#saveRound());
+    this.#saving = this.#newLoop("snapshot", "the metadata snapshot", LOG_TRUNCATE_INTERVAL_MS, () => this.#saveRound());
     this.#loops = [
-      this.#newLoop("the heartbeat", HEARTBEAT_INTERVAL_MS, () => this.heartbeats.send()),
-      this.#newLoop("the lease", LEASE_TTL_MS / 4, () => this.lease.renew()),
+      this.#newLoop("heartbeat", "the heartbeat", HEARTBEAT_INTERVAL_MS, () => this.heartbeats.send()),
+      this.#newLoop("lease", "the lease", LEASE_TTL_MS / 4, () => this.lease.renew()),
       this.#saving,
-      this.#newLoop("truncating the metadata log", LOG_TRUNCATE_INTERVAL_MS, () => this.#truncateRound()),
-      this.#newLoop("metadata maintenance", MAINTENANCE_INTERVAL_MS, async () => {
+      this.#newLoop("log_truncation", "truncating the metadata log", LOG_TRUNCATE_INTERVAL_MS, () => this.#truncateRound()),
+      this.#newLoop("maintenance", "metadata maintenance", MAINTENANCE_INTERVAL_MS, async () => {
         await this.#maintenance.round();
       }),
     ];
@@ -153,8 +153,8 @@ export class Membership {
     if (this.lease.isHeld) await this.#truncation.truncate(snapshotter.storedIndex, span);
   }
 
-  #newLoop(name: string, intervalMs: number, round: () => Promise<void>): BackgroundLoop {
+  #newLoop(name: string, task: string, intervalMs: number, round: () => Promise<void>): BackgroundLoop {
     const { clock, logger, onFatal } = this.#options;
-    return new BackgroundLoop({ name, intervalMs, clock, logger, round, onFatal });
+    return new BackgroundLoop({ name, task, intervalMs, clock, logger, round, onFatal });
   }
 }

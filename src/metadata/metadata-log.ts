@@ -13,9 +13,11 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
+import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { LOG_POLL_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import type { LoopFigures } from "../lib/loop-record.ts";
 import { type Random, randomHex } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { Lease, SqlStore } from "../sql/sql-store.ts";
@@ -46,6 +48,24 @@ export interface MetadataLogOptions {
 
 type AppliedListener = (commands: readonly Command[], outcomes: readonly Outcome[], proposer: RegistrationName) => void;
 
+/** The command log as this node sees it; for operators. */
+export interface MetadataFigures {
+  readonly appliedIndex: number;
+  /** Rows of the log, as last read, that are not applied yet. */
+  readonly unappliedCount: number;
+  /** Monotonic time at which the last row was applied since the start; null: none was. */
+  readonly lastAppliedMs: number | null;
+  /** Commands that wait for a batch. */
+  readonly waitingCount: number;
+  /** From a proposal to its applied outcome. */
+  readonly proposals: DurationHistogram;
+  readonly snapshot: SnapshotFigures;
+  readonly isLeaseHeld: boolean;
+}
+
+/** Of a node that is not registered. */
+const NO_PROPOSALS = new DurationHistogram();
+
 /** Loads of a snapshot that the log was truncated past meanwhile, before `open` gives up. */
 const OPEN_TRIES_MAX = 5;
 
@@ -59,6 +79,7 @@ export class MetadataLog implements Metadata {
   readonly #endWakes: () => void;
   readonly #listeners = new Set<AppliedListener>();
   #membership: Membership | null = null;
+  #lastAppliedMs: number | null = null;
   #failure: PicoError | null = null;
   /** False while `open` is at work: until then a failure is its rejection. */
   #isOpen = false;
@@ -98,7 +119,8 @@ export class MetadataLog implements Metadata {
     this.#snapshotter = new Snapshotter({ store, state, clock }, state.appliedIndex);
     this.#tailer = new LogTailer({ store, state, clock, onApplied: (row, outcomes) => this.#takeRow(row, outcomes), onFatal });
     const round = () => this.#tailer.read();
-    this.#tailLoop = new BackgroundLoop({ name: "reading the metadata log", intervalMs: LOG_POLL_MS, clock, logger, round, onFatal });
+    const task = "reading the metadata log";
+    this.#tailLoop = new BackgroundLoop({ name: "log_tailer", task, intervalMs: LOG_POLL_MS, clock, logger, round, onFatal });
     this.#endWakes = store.onAppended(() => {
       // The answer of an own insert brings its row without a read.
       if (this.#membership?.proposer.isSending !== true) this.#tailLoop.wake();
@@ -155,9 +177,23 @@ export class MetadataLog implements Metadata {
     return { index: this.#state.appliedIndex, ...this.#state.hash() };
   }
 
-  /** The background loops, each with its name and `lastSuccessMs`. */
-  get loops(): readonly Pick<BackgroundLoop, "name" | "lastSuccessMs">[] {
-    return [this.#tailLoop, ...(this.#membership?.loops ?? [])];
+  /** The background loops; those of a registration once it works. */
+  get loops(): readonly LoopFigures[] {
+    return [this.#tailLoop, ...(this.#membership?.loops ?? [])].map((loop) => loop.record);
+  }
+
+  get figures(): MetadataFigures {
+    const { appliedIndex } = this.#state;
+    const proposer = this.#membership?.proposer;
+    return {
+      appliedIndex,
+      unappliedCount: Math.max(0, this.#tailer.span.head - appliedIndex),
+      lastAppliedMs: this.#lastAppliedMs,
+      waitingCount: proposer?.waitingCount ?? 0,
+      proposals: proposer?.durations ?? NO_PROPOSALS,
+      snapshot: this.#snapshotter.figures,
+      isLeaseHeld: this.isLeaseHeld,
+    };
   }
 
   /** `fences` for a `fence` command: the victim with the heartbeat counter that was seen. It is refused as `node_alive` if that moved. */
@@ -263,6 +299,7 @@ export class MetadataLog implements Metadata {
 
   #takeRow(row: CommandRow, outcomes: readonly Outcome[]): void {
     const membership = this.#membership;
+    this.#lastAppliedMs = this.#options.clock.monotonicMs();
     this.#snapshotter.noteApplied(row.commands.length);
     if (membership !== null && sameRegistration(row.proposer, membership.name)) membership.proposer.settle(row.batch, row.rowId, outcomes);
     membership?.noteApplied();

@@ -10,6 +10,7 @@
  */
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
+import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import {
   COMMAND_BATCH_BYTES_MAX,
@@ -45,6 +46,8 @@ export interface ProposerOptions {
 interface Waiting {
   readonly encoded: Uint8Array;
   readonly fences: readonly FenceMark[];
+  /** Monotonic time of the proposal. */
+  readonly proposedMs: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: PicoError) => void;
   state: "waiting" | "sent" | "withdrawn";
@@ -63,6 +66,8 @@ interface Flight {
 }
 
 export class Proposer {
+  /** From a proposal to its outcome, applied here. */
+  readonly durations = new DurationHistogram();
   readonly #options: ProposerOptions;
   #queue: Waiting[] = [];
   #withdrawnCount = 0;
@@ -94,7 +99,8 @@ export class Proposer {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
     // Who does not wait for the outcome must not end the process by it.
     promise.catch(() => undefined);
-    const waiting: Waiting = { encoded: encodeCommand(command), fences, resolve, reject, state: "waiting" };
+    const proposedMs = this.#options.clock.monotonicMs();
+    const waiting: Waiting = { encoded: encodeCommand(command), fences, proposedMs, resolve, reject, state: "waiting" };
     if (this.#stopError !== null) reject(this.#stopError);
     else if (this.waitingCount >= PROPOSALS_WAITING_MAX) {
       reject(unavailable(`${PROPOSALS_WAITING_MAX} commands wait for the database`));
@@ -121,6 +127,8 @@ export class Proposer {
       if (outcome === undefined) member.reject(new PicoError("internal", `batch ${batch} has no outcome ${position}`));
       else member.resolve(outcome);
     });
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const { proposedMs } of flight.members) this.durations.record(nowMs - proposedMs);
     this.#land(flight, batch + 1);
   }
 

@@ -9,6 +9,7 @@ import type { View } from "../metadata/view.ts";
 import { describeNodes } from "./admin-nodes.ts";
 import { describeStream } from "./admin-stream.ts";
 import type { NodeCore } from "./node-core.ts";
+import type { NodeWatch } from "./node-watch.ts";
 import type { Settings } from "./settings.ts";
 
 export interface AdminSourceParts {
@@ -16,6 +17,7 @@ export interface AdminSourceParts {
   /** Null while the metadata is being loaded. */
   readonly core: () => NodeCore | null;
   readonly isServing: () => boolean;
+  readonly watch: NodeWatch;
   readonly advertisedAddress: () => string;
 }
 
@@ -26,6 +28,7 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
   return {
     ready: () => describeReadiness(parts),
     cluster: () => describeCluster(parts),
+    activity: (sinceMs) => parts.watch.activity(sinceMs),
     nodes: () => {
       const view = core()?.metadata.view ?? null;
       return view === null ? { nodes: [], nodeCount: 0 } : describeNodes(view, settings.nodeId);

@@ -58,6 +58,7 @@ export type NodePhase = "opening" | "starting" | "degraded" | "recovering" | "se
 export class NodeCore {
   readonly metadata: MetadataLog;
   readonly engine: Engine;
+  readonly blockCache: BlockCache;
   readonly streams: Streams;
   readonly router: Router;
   /** Resolves when the node had to stop by itself, with the reason. */
@@ -91,7 +92,8 @@ export class NodeCore {
     this.failed = failed;
     this.#fail = fail;
     this.#uploader = new Uploader({ clusterId, clock, random, log, metadata, store });
-    const readers = new DataObjectReaders(store, new BlockCache(settings.blockCacheBytes), clusterId);
+    this.blockCache = new BlockCache(settings.blockCacheBytes);
+    const readers = new DataObjectReaders(store, this.blockCache, clusterId);
     this.engine = new Engine({ clock, random, log, metadata, wal, readers, uploader: this.#uploader, settings, onFatal: fail });
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));

@@ -22,9 +22,12 @@ import { createPicoListener } from "../protocol/pico-listener.ts";
 import type { ProtocolContext } from "../protocol/protocol-context.ts";
 import { RequestBodies } from "../protocol/request-body.ts";
 import { findShippedFiles } from "../storage/shipped-files.ts";
+import { CountedStreams } from "../streams/counted-streams.ts";
 import { createAdminSource } from "./admin-source.ts";
 import { NodeCore, type NodeCoreSettings } from "./node-core.ts";
 import { type NodeParts, openParts } from "./node-parts.ts";
+import { NodeWatch } from "./node-watch.ts";
+import { ProblemLog } from "./problem-log.ts";
 import type { ListenAddress, Settings, StreamListenerSettings } from "./settings.ts";
 
 export interface RunningNode {
@@ -62,6 +65,7 @@ class Node implements RunningNode {
   readonly stopped: Promise<{ readonly error: unknown }>;
   readonly #settings: Settings;
   readonly #log: Logger;
+  readonly #watch: NodeWatch;
   readonly #stopping = new AbortController();
   readonly #resolveStopped: (end: { readonly error: unknown }) => void;
   #bound: { pico: string | null; durableStreams: string | null; admin: string | null } = { pico: null, durableStreams: null, admin: null };
@@ -76,7 +80,9 @@ class Node implements RunningNode {
 
   constructor(settings: Settings, log: Logger) {
     this.#settings = settings;
-    this.#log = log;
+    const problems = new ProblemLog(log, systemClock);
+    this.#log = problems;
+    this.#watch = new NodeWatch({ clock: systemClock, log: problems, core: () => this.#core });
     const { promise, resolve } = Promise.withResolvers<{ readonly error: unknown }>();
     this.stopped = promise;
     this.#resolveStopped = resolve;
@@ -92,6 +98,7 @@ class Node implements RunningNode {
 
   async start(): Promise<void> {
     const settings = this.#settings;
+    this.#watch.start();
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log);
     this.#assertNotStopping();
@@ -129,6 +136,7 @@ class Node implements RunningNode {
       settings: this.#settings,
       core: () => this.#core,
       isServing: () => this.#isServing,
+      watch: this.#watch,
       advertisedAddress: () => this.#advertised("pico") ?? this.#advertised("durableStreams") ?? "",
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
@@ -144,7 +152,7 @@ class Node implements RunningNode {
     const { pico, durableStreams, streamOrigins, longPollSeconds, sseSeconds, pageBytesDefault, requestBytesMax } = this.#settings;
     const bound = this.#bound;
     const context: ProtocolContext = {
-      service: core.streams,
+      service: new CountedStreams(core.streams, systemClock, this.#watch.streams),
       router: core.router,
       clock: systemClock,
       random: systemRandom,
@@ -158,6 +166,7 @@ class Node implements RunningNode {
         advertisedUrls: { pico: pico?.advertisedUrl ?? null, durableStreams: durableStreams?.advertisedUrl ?? null, admin: bound.admin },
       },
       bodies: new RequestBodies(requestBytesMax),
+      observers: this.#watch.traffic,
       stopping: this.#stopping.signal,
     };
     this.#picoMount?.open(context);
@@ -221,6 +230,7 @@ class Node implements RunningNode {
     this.#isServing = false;
     this.#isStopping = true;
     this.#stopping.abort();
+    this.#watch.stop();
     if (this.#core !== null && this.#core.phase !== "stopped") this.#core.abandon();
     await Promise.all([...this.#listeners, ...(this.#admin === null ? [] : [this.#admin])].map((listener) => listener.stop(0)));
     await this.#parts?.close().catch((error) => this.#log.warn("a store did not close cleanly", { error }));

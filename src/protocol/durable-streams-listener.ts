@@ -22,7 +22,7 @@ import { createHttpListener, type HttpListener } from "./http-listener.ts";
 import { LiveReads } from "./live-reads.ts";
 import { NO_STORE } from "./pico-answer.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { judgeExchange, originPolicyOf, redirectTarget, refusing, withExchange } from "./protocol-edge.ts";
+import { judgeExchange, originPolicyOf, redirectTarget, refusing, watched, withExchange } from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 /** What the handlers of the protocol share. */
@@ -34,7 +34,7 @@ export interface DurableStreamsContext extends ProtocolContext {
 const SUBSCRIPTIONS = /^\/__ds(\/|$)/;
 
 export function createDurableStreamsListener(base: ProtocolContext): HttpListener {
-  const context: DurableStreamsContext = { ...base, liveReads: new LiveReads(WAITERS_MAX, base.stopping) };
+  const context: DurableStreamsContext = { ...base, liveReads: new LiveReads(WAITERS_MAX, base.stopping, base.observers?.durableStreams) };
   const policy = originPolicyOf(base.settings);
 
   function handle(exchange: Exchange): MaybePromise<Response> {
@@ -49,14 +49,11 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
     );
   }
 
-  return createHttpListener(
-    base,
-    withExchange(refusing(handle, (exchange, error) => durableStreamsError(exchange, error, base.log))),
-    (error) => {
-      base.log.error("request failed before it reached the protocol", { error });
-      return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });
-    },
-  );
+  const handler = refusing(handle, (exchange, error) => durableStreamsError(exchange, error, base.log));
+  return createHttpListener(base, withExchange(watched(handler, base.clock, base.observers?.durableStreams)), (error) => {
+    base.log.error("request failed before it reached the protocol", { error });
+    return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });
+  });
 }
 
 function follow(route: Route, exchange: Exchange, serve: () => MaybePromise<Response>): MaybePromise<Response> {

@@ -31,6 +31,7 @@ export async function longPollDurableStream(
   exchange: Exchange,
   { request, cursor }: DurableStreamsRead,
 ): Promise<Response> {
+  exchange.operation = "long_poll";
   const first = await context.service.read(request);
   const isAnswer = first.next > first.from || first.isEnd;
   const page = isAnswer ? first : await waitForPage(context, exchange, request, first);
@@ -62,6 +63,7 @@ export async function followDurableStream(
   exchange: Exchange,
   { request, cursor }: DurableStreamsRead,
 ): Promise<Response> {
+  exchange.operation = "sse";
   const { service, clock, liveReads, settings } = context;
   const first = await service.read(request);
   let lastCursor = cursorFor(DURABLE_STREAMS_CURSOR, clock.nowMs(), cursor, context.random);

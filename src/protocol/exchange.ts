@@ -4,6 +4,7 @@
  */
 import type { Server } from "bun";
 import { NO_QUERY, QueryParameters } from "./query.ts";
+import { type Operation, operationOf } from "./traffic.ts";
 
 /** Header names are lower case; repeated ones are joined by ", ". */
 export type HeaderRecord = Readonly<Record<string, string | undefined>>;
@@ -26,6 +27,10 @@ export interface Exchange {
   readonly authority: string | null;
   /** `Access-Control-Allow-Origin` of the answer; null: no CORS headers. */
   allowOrigin: string | null;
+  /** What is asked for, as far as it is known yet; for figures only. */
+  operation: Operation;
+  /** What the request was refused with, if it was; for figures only. */
+  error: unknown;
 }
 
 export function openExchange(request: Request, server: Server<unknown> | null): Exchange {
@@ -44,6 +49,8 @@ export function openExchange(request: Request, server: Server<unknown> | null): 
     rawQuery: queryStart < 0 ? "" : url.slice(queryStart + 1),
     authority: isAbsolute && pathStart > 0 ? url.slice(schemeEnd + 3, pathStart) : null,
     allowOrigin: null,
+    operation: operationOf(request.method),
+    error: undefined,
   };
 }
 

@@ -31,6 +31,16 @@ export interface EventStreamOptions {
   readonly onEnd: () => void;
 }
 
+/** Told which live reads are open. Must not throw. */
+export interface LiveReadObserver {
+  longPollBegan(): void;
+  longPollEnded(): void;
+  eventStreamBegan(): void;
+  eventStreamEnded(): void;
+}
+
+const NOBODY: LiveReadObserver = { longPollBegan() {}, longPollEnded() {}, eventStreamBegan() {}, eventStreamEnded() {} };
+
 interface LiveRead {
   end(): void;
 }
@@ -45,6 +55,7 @@ export class LiveReads {
     /** Beyond it live reads are refused with `unavailable`. */
     readonly countMax: number,
     stopping: AbortSignal,
+    private readonly observer: LiveReadObserver = NOBODY,
   ) {
     if (stopping.aborted) this.#isStopping = true;
     else stopping.addEventListener("abort", () => this.endAll(), { once: true });
@@ -67,12 +78,14 @@ export class LiveReads {
     const end = () => abort.abort();
     const read: LiveRead = { end };
     this.#reads.add(read);
+    this.observer.longPollBegan();
     clientSignal.addEventListener("abort", end, { once: true });
     try {
       if (this.#isStopping || clientSignal.aborted) end();
       return await run(abort.signal);
     } finally {
       this.#reads.delete(read);
+      this.observer.longPollEnded();
       clientSignal.removeEventListener("abort", end);
     }
   }
@@ -81,10 +94,13 @@ export class LiveReads {
   stream(source: EventSource, options: EventStreamOptions): ReadableStream<Uint8Array> {
     this.#checkRoom();
     const stream = new EventStream(source, options, {
-      ended: (ended) => this.#reads.delete(ended),
+      ended: (ended) => {
+        if (this.#reads.delete(ended)) this.observer.eventStreamEnded();
+      },
       woken: (woken) => this.#takeTurn(woken, options.clock),
     });
     this.#reads.add(stream);
+    this.observer.eventStreamBegan();
     if (this.#isStopping) stream.end();
     return stream.body;
   }

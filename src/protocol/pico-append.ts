@@ -78,6 +78,7 @@ function appendAnswer(exchange: Exchange, request: AppendRequest, result: Append
 }
 
 function trim(context: PicoContext, exchange: Exchange, name: string, offset: bigint, body: Uint8Array): Promise<Response> {
+  exchange.operation = "trim";
   if (body.length > 0) throw new PicoError("bad_request", "body must be empty with Pico-Trim-Seq", { what: "body" });
   return context.service
     .trim(name, offset)

@@ -9,5 +9,5 @@ export interface PicoContext extends ProtocolContext {
 
 /** A context with live reads of its own, which end when the node begins to stop. */
 export function openPicoContext(base: ProtocolContext): PicoContext {
-  return { ...base, liveReads: new LiveReads(WAITERS_MAX, base.stopping) };
+  return { ...base, liveReads: new LiveReads(WAITERS_MAX, base.stopping, base.observers?.pico) };
 }

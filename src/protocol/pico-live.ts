@@ -15,6 +15,7 @@ import { encodePage, type PicoRead, pageHeaders, pageRequest } from "./pico-read
 import { SSE_COMMENT, writeSseEvent } from "./sse-encoder.ts";
 
 export async function longPollPico(context: PicoContext, exchange: Exchange, name: string, read: PicoRead): Promise<Response> {
+  exchange.operation = "long_poll";
   const first = await context.service.read(pageRequest(name, read));
   if (first.next > first.from || first.isEnd) return livePageAnswer(context, exchange, read, first);
   const page = await waitForPage(context, exchange, first, read);
@@ -64,6 +65,7 @@ function livePageAnswer(context: PicoContext, exchange: Exchange, read: PicoRead
 const sharedEvents = new PageCache(encodeEvents);
 
 export async function followPico(context: PicoContext, exchange: Exchange, name: string, read: PicoRead): Promise<Response> {
+  exchange.operation = "sse";
   const request = { ...pageRequest(name, read), recordsMax: 0, bytesMax: Math.min(context.settings.pageBytes, PAGE_BYTES_MAX) };
   const head: Head = { "content-type": "text/event-stream", "cache-control": EVENT_STREAM_CACHING, "x-accel-buffering": "no" };
   const source = await openSource(context, request);

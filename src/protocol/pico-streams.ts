@@ -26,6 +26,7 @@ export function deleteFromPico(context: PicoContext, exchange: Exchange, name: s
 
 /** Names in byte order, a page at a time. Any node answers. */
 export function listPico(context: PicoContext, exchange: Exchange): Response {
+  exchange.operation = "list";
   const query = queryOf(exchange);
   checkPart(picoListQuery, query.pick(PICO_LIST_PARAMETERS));
   const limit = toCount(readU64("parameter", "limit", query.get("limit")) ?? 0n);

@@ -5,6 +5,7 @@ import type { Random } from "../lib/random.ts";
 import type { Router } from "../ownership/router.ts";
 import type { StreamService } from "../streams/stream-service.ts";
 import type { RequestBodies } from "./request-body.ts";
+import type { TrafficObserver } from "./traffic.ts";
 
 export interface ProtocolSettings {
   /** Long polls without data are answered after this. @default 25 */
@@ -36,6 +37,8 @@ export interface ProtocolContext {
   readonly bodies: RequestBodies;
   /** Seconds that a connection may be idle, live reads apart. @default 60 */
   readonly idleSeconds?: number;
+  /** Is told of each answer. @default nobody is told */
+  readonly observers?: Readonly<Record<"pico" | "durableStreams", TrafficObserver>>;
   /** Aborts when the node begins to stop: live reads end cleanly. */
   readonly stopping: AbortSignal;
 }

@@ -2,12 +2,15 @@
  * What a request passes before a protocol looks at it: whether its page may talk to us, what stream it
  * names, and who serves that. Decided before the body is read and before the method is looked at (Pico 1.1).
  */
+import type { Clock } from "../lib/clock.ts";
 import type { Route } from "../ownership/router.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
+import { toRefusal } from "./error-table.ts";
 import { type Exchange, openExchange } from "./exchange.ts";
 import type { RequestHandler } from "./http-listener.ts";
 import { judgeOrigin, makeOriginPolicy, type OriginPolicy, type OriginVerdict } from "./origin-policy.ts";
 import type { ProtocolSettings } from "./protocol-context.ts";
+import type { RequestObserver } from "./traffic.ts";
 
 export function originPolicyOf(settings: ProtocolSettings): OriginPolicy {
   const { pico, durableStreams, admin } = settings.advertisedUrls;
@@ -39,14 +42,46 @@ export type ExchangeHandler = (exchange: Exchange) => MaybePromise<Response>;
 /** A handler whose errors, thrown at once or later, `refuse` words. */
 export function refusing(handle: ExchangeHandler, refuse: (exchange: Exchange, error: unknown) => Response): ExchangeHandler {
   return (exchange) => {
+    const refused = (error: unknown) => {
+      exchange.error = error;
+      return refuse(exchange, error);
+    };
     try {
       const answer = handle(exchange);
       if (!(answer instanceof Promise)) return answer;
-      return answer.then(undefined, (error: unknown) => refuse(exchange, error));
+      return answer.then(undefined, refused);
     } catch (error) {
-      return refuse(exchange, error);
+      return refused(error);
     }
   };
+}
+
+/** Tells `observer` of each answer of a handler that throws nothing. */
+export function watched(
+  handler: ExchangeHandler,
+  clock: Pick<Clock, "monotonicMs">,
+  observer: RequestObserver | undefined,
+): ExchangeHandler {
+  if (observer === undefined) return handler;
+  return (exchange) => {
+    const startedMs = clock.monotonicMs();
+    const note = (answer: Response) => {
+      tell(observer, exchange, answer, clock.monotonicMs() - startedMs);
+      return answer;
+    };
+    const answer = handler(exchange);
+    return answer instanceof Promise ? answer.then(note) : note(answer);
+  };
+}
+
+/** The answer stands before anybody is told of it, and goes out whatever the observer does (FAULTS A5). */
+function tell(observer: RequestObserver, exchange: Exchange, { status }: Response, durationMs: number): void {
+  try {
+    observer.answered(exchange.operation, status, durationMs);
+    if (exchange.error !== undefined) observer.refused(toRefusal(exchange.error).errorCode);
+  } catch {
+    // A count is lost, which is all that an observer may cost.
+  }
 }
 
 /** A handler of exchanges for a listener. */

@@ -5,6 +5,7 @@
  */
 import type { Clock, Timer } from "../lib/clock.ts";
 import { OFFSET_MAX } from "../lib/limits.ts";
+import { LoopRecord } from "../lib/loop-record.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { DeadlineHeap } from "./deadline-heap.ts";
 
@@ -38,14 +39,16 @@ export class StreamExpiry {
   readonly #kept = new Map<number, number>();
   #timer: Timer | null = null;
   #isStopped = false;
-  /** Of the last look, by the monotonic clock; for operators. */
-  lastSuccessMs = 0;
+  /** Of the looks at the heap; none succeeds while the database's clock jumps. */
+  readonly record: LoopRecord;
 
   constructor(
     private readonly clock: Clock,
     private readonly metadata: Metadata,
     private readonly target: ExpiryTarget,
-  ) {}
+  ) {
+    this.record = new LoopRecord("expiry", TICK_MS, clock);
+  }
 
   start(): void {
     this.#schedule();
@@ -99,7 +102,10 @@ export class StreamExpiry {
     if (this.#isStopped) return;
     this.#timer = this.clock.schedule(TICK_MS, () => {
       void this.#tick()
-        .catch((error) => this.target.failed(error))
+        .catch((error) => {
+          this.record.failed(error);
+          this.target.failed(error);
+        })
         .finally(() => this.#schedule());
     });
   }
@@ -124,6 +130,6 @@ export class StreamExpiry {
       const deadlineMs = this.target.deadlineMs(streamId);
       if (deadlineMs !== null) this.watch(streamId, Math.max(deadlineMs, nowMs + TICK_MS));
     }
-    this.lastSuccessMs = this.clock.monotonicMs();
+    this.record.succeeded();
   }
 }

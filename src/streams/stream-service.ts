@@ -102,6 +102,8 @@ export interface ReadPage {
   /** Where the next read goes on. */
   readonly next: number;
   readonly slices: readonly PageSlice[];
+  /** Key, body and header bytes of its records. */
+  readonly sizeBytes: number;
   /** The page reaches the durable tail. */
   readonly isUpToDate: boolean;
   /** Up to date, and the stream is closed: nothing will ever follow. */

@@ -254,9 +254,9 @@ export class StreamSession implements AppendState {
     }
     const built = this.engine.read(this.entry, { from, end: durableTail, recordsMax, bytesMax });
     const finish = (ready: PageBuilder) => {
-      const page = this.#page(from, durableTail, ready);
+      const page = this.#page(from, durableTail, ready, bytesMax - ready.bytesLeft);
       this.#lastPage = { page, recordsMax, bytesMax, tail: durableTail };
-      this.engine.keptPages.add(this, page, bytesMax - ready.bytesLeft);
+      this.engine.keptPages.add(this, page, page.sizeBytes);
       return page;
     };
     return built instanceof Promise ? built.then(finish) : finish(built);
@@ -287,10 +287,10 @@ export class StreamSession implements AppendState {
   }
 
   /** `durableTail`: as it was when the page was asked for; a close since then is not claimed. */
-  #page(from: number, durableTail: number, built: PageBuilder): ReadPage {
+  #page(from: number, durableTail: number, built: PageBuilder, sizeBytes: number): ReadPage {
     const info = this.info();
     const isUpToDate = built.next >= info.nextOffset && built.next >= durableTail;
-    return { info, from, next: built.next, slices: built.slices, isUpToDate, isEnd: isUpToDate && info.isClosed };
+    return { info, from, next: built.next, slices: built.slices, sizeBytes, isUpToDate, isEnd: isUpToDate && info.isClosed };
   }
 }
 

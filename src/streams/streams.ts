@@ -11,6 +11,7 @@ import type { Clock, Timer } from "../lib/clock.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { WAITERS_MAX } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import { type LoopFigures, LoopRecord } from "../lib/loop-record.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { Command, Outcome } from "../metadata/command.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
@@ -71,6 +72,7 @@ export class Streams implements StreamService {
   readonly #table: SessionTable;
   readonly #expiry: StreamExpiry;
   readonly #creator: StreamCreator;
+  readonly #sweeps: LoopRecord;
   readonly #isOwn: (registration: RegistrationName, streamId: number) => boolean;
   #waiterCount = 0;
   #sweepTimer: Timer | null = null;
@@ -99,6 +101,7 @@ export class Streams implements StreamService {
       expire: (streamId) => this.#expireById(streamId),
       failed: (error) => this.#log.error("looking for streams that are due failed", { error }),
     });
+    this.#sweeps = new LoopRecord("session_sweep", SWEEP_MS, clock);
     this.#creator = new StreamCreator({ clock, metadata, engine, table: this.#table, ids });
   }
 
@@ -134,6 +137,10 @@ export class Streams implements StreamService {
     const session = this.#table.byId(entry.streamId);
     if (session !== undefined) return session.deadlineMs;
     return this.#expiry.kept(entry.streamId) ?? this.#metadata.view.unownedDeadlineMs(entry);
+  }
+
+  get loops(): readonly LoopFigures[] {
+    return [this.#expiry.record, this.#sweeps];
   }
 
   /** Begins to expire and to drop idle sessions; this node's registration stands. */
@@ -419,6 +426,7 @@ export class Streams implements StreamService {
     if (this.#isStopped) return;
     this.#sweepTimer = this.#clock.schedule(SWEEP_MS, () => {
       this.#table.sweep();
+      this.#sweeps.succeeded();
       this.#scheduleSweep();
     });
   }

@@ -9,6 +9,9 @@ const source: Partial<AdminSource> = {
   cluster: () => {
     throw new Error("secret of the house");
   },
+  activity: () => {
+    throw new Error("not asked for");
+  },
 };
 
 /** An answer of each kind: path, method, status. */

@@ -60,10 +60,11 @@ export class FakeStream implements StreamService {
     const from = request.from === "tail" ? info.nextOffset : request.from === "start" ? 0 : request.from;
     if (from > info.nextOffset) throw new PicoError("bad_request", "above the tail");
     const first = this.batches.find((batch) => batch.endOffset > from);
-    const next = first === undefined ? from : first.fit(from, request.recordsMax || first.count, request.bytesMax, true).endOffset;
+    const fit = first?.fit(from, request.recordsMax || first.count, request.bytesMax, true) ?? { endOffset: from, sizeBytes: 0 };
+    const { endOffset: next, sizeBytes } = fit;
     const slices = first === undefined ? [] : [{ batch: first, from, to: next }];
     const isUpToDate = next === info.nextOffset;
-    return { info, from, next, slices, isUpToDate, isEnd: isUpToDate && this.isClosed };
+    return { info, from, next, slices, sizeBytes, isUpToDate, isEnd: isUpToDate && this.isClosed };
   }
 
   wait(streamId: number, offset: number, _timeoutMs: number, signal: AbortSignal | null): Promise<WaitOutcome> {

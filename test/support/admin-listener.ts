@@ -26,7 +26,7 @@ export interface TestAdmin {
 export function openAdmin({ source = {}, files = [], corsOrigins = [], log = silentLog }: TestAdminOptions = {}): TestAdmin {
   const policy = makeOriginPolicy({ corsOrigins, allowedHosts: [], advertisedUrls: [] });
   const pico = new PicoMount(policy, log);
-  const missing: AdminSource = { ready: notThere, cluster: notThere, nodes: notThere, stream: notThere };
+  const missing: AdminSource = { ready: notThere, cluster: notThere, activity: notThere, nodes: notThere, stream: notThere };
   const listener = createAdminListener({ source: { ...missing, ...source }, policy, log, clock: systemClock, files, pico });
   return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address, pico };
 }

@@ -1,0 +1,80 @@
+/**
+ * A logger that remembers its last warnings and errors, so that an operator sees them without the log.
+ * Equal ones are one, with their number. It never throws, as no logger does.
+ */
+import type { Clock } from "../lib/clock.ts";
+import { isPicoError, messageOf } from "../lib/errors.ts";
+import { PROBLEM_CHARACTERS_MAX, PROBLEMS_MAX } from "../lib/limits.ts";
+import type { LogFields, Logger } from "../lib/log.ts";
+
+export interface Problem {
+  /** Wall clock of the last time. */
+  readonly atMs: number;
+  readonly level: "warn" | "error";
+  /** What the log says, with the error's message; bounded. */
+  readonly message: string;
+  /** How often, while it was among those remembered. */
+  readonly count: number;
+}
+
+export class ProblemLog implements Logger {
+  /** By level and message, the latest last. Shared with the loggers made from this one. */
+  readonly #problems: Map<string, Problem>;
+
+  constructor(
+    private readonly log: Logger,
+    private readonly clock: Pick<Clock, "nowMs">,
+    problems = new Map<string, Problem>(),
+  ) {
+    this.#problems = problems;
+  }
+
+  /** The latest first. */
+  get problems(): readonly Problem[] {
+    return [...this.#problems.values()].reverse();
+  }
+
+  trace(message: string, fields?: LogFields): void {
+    this.log.trace(message, fields);
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.log.debug(message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.log.info(message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.log.warn(message, fields);
+    this.#remember("warn", message, fields);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.log.error(message, fields);
+    this.#remember("error", message, fields);
+  }
+
+  child(fields: LogFields): Logger {
+    return new ProblemLog(this.log.child(fields), this.clock, this.#problems);
+  }
+
+  #remember(level: Problem["level"], text: string, fields: LogFields | undefined): void {
+    const message = describe(text, fields?.error).slice(0, PROBLEM_CHARACTERS_MAX);
+    const key = `${level} ${message}`;
+    const count = (this.#problems.get(key)?.count ?? 0) + 1;
+    this.#problems.delete(key);
+    this.#problems.set(key, { atMs: this.clock.nowMs(), level, message, count });
+    for (const oldest of this.#problems.keys()) {
+      if (this.#problems.size <= PROBLEMS_MAX) break;
+      this.#problems.delete(oldest);
+    }
+  }
+}
+
+function describe(text: string, error: unknown): string {
+  if (error === undefined) return text;
+  const code = isPicoError(error) ? ` (${error.code})` : "";
+  return `${text}: ${messageOf(error)}${code}`;
+}
