@@ -166,6 +166,7 @@ class Node implements RunningNode {
         advertisedUrls: { pico: pico?.advertisedUrl ?? null, durableStreams: durableStreams?.advertisedUrl ?? null, admin: bound.admin },
       },
       bodies: new RequestBodies(requestBytesMax),
+      onInvariantBroken: (error) => core.fail(error),
       observers: this.#watch.traffic,
       stopping: this.#stopping.signal,
     };

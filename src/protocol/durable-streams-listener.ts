@@ -49,7 +49,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
     );
   }
 
-  const handler = refusing(handle, (exchange, error) => durableStreamsError(exchange, error, base.log));
+  const handler = refusing(handle, (exchange, error) => durableStreamsError(exchange, error, base.log), base.onInvariantBroken);
   return createHttpListener(base, withExchange(watched(handler, base.clock, base.observers?.durableStreams)), (error) => {
     base.log.error("request failed before it reached the protocol", { error });
     return new Response("the server failed; its log has the cause", { status: 500, headers: { "content-type": "text/plain" } });

@@ -44,7 +44,11 @@ export function createPicoHandler({ policy, log, context }: PicoHandlerParts): E
     return dispatch(ready, exchange, name);
   }
 
-  return refusing(handle, (exchange, error) => picoError(exchange, error, log));
+  return refusing(
+    handle,
+    (exchange, error) => picoError(exchange, error, log),
+    (error) => context()?.onInvariantBroken(error),
+  );
 }
 
 function dispatch(context: PicoContext, exchange: Exchange, name: string): MaybePromise<Response> {

@@ -1,4 +1,5 @@
 /** What a protocol listener is made of. */
+import type { InvariantError } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
@@ -39,6 +40,8 @@ export interface ProtocolContext {
   readonly idleSeconds?: number;
   /** Is told of each answer. @default nobody is told */
   readonly observers?: Readonly<Record<"pico" | "durableStreams", TrafficObserver>>;
+  /** A request found state that cannot be trusted: the node ends. */
+  readonly onInvariantBroken: (error: InvariantError) => void;
   /** Aborts when the node begins to stop: live reads end cleanly. */
   readonly stopping: AbortSignal;
 }

@@ -2,6 +2,7 @@
  * What a request passes before a protocol looks at it: whether its page may talk to us, what stream it
  * names, and who serves that. Decided before the body is read and before the method is looked at (Pico 1.1).
  */
+import { InvariantError } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Route } from "../ownership/router.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
@@ -39,11 +40,16 @@ export function redirectTarget(route: Route & { readonly kind: "redirect" }, exc
 /** Answers an exchange, whatever happens. */
 export type ExchangeHandler = (exchange: Exchange) => MaybePromise<Response>;
 
-/** A handler whose errors, thrown at once or later, `refuse` words. */
-export function refusing(handle: ExchangeHandler, refuse: (exchange: Exchange, error: unknown) => Response): ExchangeHandler {
+/** A handler whose errors, thrown at once or later, `refuse` words. Broken invariants are told to whoever ends the node. */
+export function refusing(
+  handle: ExchangeHandler,
+  refuse: (exchange: Exchange, error: unknown) => Response,
+  onInvariantBroken?: (error: InvariantError) => void,
+): ExchangeHandler {
   return (exchange) => {
     const refused = (error: unknown) => {
       exchange.error = error;
+      if (error instanceof InvariantError) onInvariantBroken?.(error);
       return refuse(exchange, error);
     };
     try {

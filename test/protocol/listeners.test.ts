@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { InvariantError } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLogger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
@@ -20,6 +21,7 @@ interface Setup {
   readonly stream?: FakeStream;
   readonly route?: (name: string) => Route;
   readonly log?: ProtocolContext["log"];
+  readonly onInvariantBroken?: ProtocolContext["onInvariantBroken"];
   readonly stopping?: AbortController;
 }
 
@@ -39,6 +41,7 @@ function start(create: (context: ProtocolContext) => HttpListener, setup: Setup 
       advertisedUrls: { pico: null, durableStreams: null, admin: null },
     },
     bodies: new RequestBodies(1024),
+    onInvariantBroken: setup.onInvariantBroken ?? (() => undefined),
     stopping: (setup.stopping ?? new AbortController()).signal,
   });
   open.push(listener);
@@ -101,6 +104,20 @@ describe.each(LISTENERS)("the %s listener", (kind, create) => {
     expect(answer.status).toBe(500);
     expect(await answer.text()).not.toContain("secret");
     expect(logged).toEqual([["request failed", cause]]);
+  });
+
+  test("a broken invariant is told to the node, other failures are not", async () => {
+    const stream = new FakeStream("/s");
+    const broken: unknown[] = [];
+    const { fetch } = start(create, { stream, onInvariantBroken: (error) => broken.push(error) });
+    const causes = [new Error("a failure"), new InvariantError("a broken invariant")];
+    for (const cause of causes) {
+      stream.beforeRead = () => {
+        throw cause;
+      };
+      expect((await fetch("/s")).status).toBe(500);
+    }
+    expect(broken).toEqual([causes[1]]);
   });
 
   test("a body over the limit is 413, declared or chunked, and reaches no stream", async () => {

@@ -47,6 +47,7 @@ export function testContext(
     },
     ...limits,
     bodies,
+    onInvariantBroken: () => undefined,
     stopping,
   };
 }
