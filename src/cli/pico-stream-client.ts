@@ -1,7 +1,7 @@
 /** The verbs over the Pico protocol. */
 import { PicoClient } from "../client/pico-client.ts";
 import type { PicoPage, PicoStream } from "../client/pico-stream.ts";
-import { CLI_BATCH_BYTES, CLI_PAGE_BYTES, OFFSET_MAX } from "../lib/limits.ts";
+import { CLI_BATCH_BYTES, CLI_PAGE_BYTES, CLI_QUEUE_BYTES, OFFSET_MAX } from "../lib/limits.ts";
 import { type ClientSettings, toClientOptions } from "./client-flags.ts";
 import { type GivenText, refuseValue } from "./flag-values.ts";
 import type { OutageNotice } from "./outage-notice.ts";
@@ -72,6 +72,7 @@ export class PicoStreamClient implements StreamClient {
       isShared: true,
       batchRecordsMax: options.batchRecordsMax,
       batchBytesMax: CLI_BATCH_BYTES,
+      queueBytesMax: CLI_QUEUE_BYTES,
       signal: options.signal,
       onBatch: ({ start, next }, count) => options.onTaken({ count, start, next: start === null ? null : String(next) }),
     });

@@ -12,6 +12,7 @@ import type { CommandDefinition } from "./command-definition.ts";
 import { completionCommand } from "./completion.ts";
 import { CREATE_COMMAND } from "./create.ts";
 import { DELETE_COMMAND } from "./delete.ts";
+import { DOCTOR_COMMAND } from "./doctor.ts";
 import { failureLine } from "./failure.ts";
 import { type FlagDefinition, toOption } from "./flag-definition.ts";
 import { type Environment, FlagValues, variableOf } from "./flag-values.ts";
@@ -41,6 +42,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   DELETE_COMMAND,
   TRIM_COMMAND,
   BACKUP_COMMAND,
+  DOCTOR_COMMAND,
 ];
 
 /** Runs one command line (without the program's own name); resolves with the exit code. */

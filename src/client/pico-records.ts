@@ -66,8 +66,9 @@ export class PicoRecord {
   }
 }
 
+/** Shares the memory of what it is made of: to be encoded at once. */
 export function toNewRecord(input: PicoRecordInput): NewRecord {
-  if (typeof input === "string" || input instanceof Uint8Array) return { key: null, headers: [], body: toBytes(input) };
+  if (typeof input === "string" || input instanceof Uint8Array) return { key: null, headers: [], body: toNullable(input) };
   return {
     key: toNullable(input.key),
     headers: (input.headers ?? []).map(({ name, value }) => ({ name, value: toNullable(value) })),
@@ -81,7 +82,8 @@ export function toBytes(input: BytesInput): Uint8Array<ArrayBuffer> {
 }
 
 function toNullable(input: BytesInput | null | undefined): Uint8Array | null {
-  return input === null || input === undefined ? null : toBytes(input);
+  if (input === null || input === undefined) return null;
+  return typeof input === "string" ? utf8Encoder.encode(input) : input;
 }
 
 /** The records of a page in the binary format. Throws `malformed_answer`. */

@@ -236,6 +236,8 @@ export const CLI_INPUT_BYTES = 256 * KIB;
 export const CLI_PAGE_BYTES = 1 * MIB;
 /** What one request of an append carries, except that one line always fits. */
 export const CLI_BATCH_BYTES = 1 * MIB;
+/** Lines that an append holds: a few requests, so that one can fill while another is under way. */
+export const CLI_QUEUE_BYTES = 4 * MIB;
 /** A longer line is refused: the largest record of a server with default settings. */
 export const CLI_LINE_BYTES_MAX = REQUEST_BYTES_DEFAULT;
 /** Producer ids that all appends of one stream share, since a stream remembers `PRODUCERS_MAX` of them. */
@@ -262,7 +264,7 @@ export function assertLimitsAgree(): void {
   assert(SSE_HEARTBEAT_MS * 2 < CLIENT_SILENCE_MS, "an event stream that lives is not taken for a broken one");
   assert(REQUEST_BYTES_MAX + PAGE_BYTES_MAX <= CLIENT_ANSWER_BYTES_MAX, "a page of one maximal record fits the client");
   assert(PRODUCER_BATCH_BYTES <= PRODUCER_QUEUE_BYTES, "a full batch of a producer fits its queue");
-  assert(CLI_BATCH_BYTES <= PRODUCER_QUEUE_BYTES, "a full batch of the command line fits its queue");
+  assert(CLI_BATCH_BYTES * 2 <= CLI_QUEUE_BYTES, "a batch of the command line fills while another is under way");
   assert(CLI_PRODUCER_IDS <= PRODUCERS_MAX / 4, "the command line leaves room for other producers of a stream");
   assert(PRODUCER_BATCH_RECORDS <= BATCH_RECORDS_MAX, "the server takes a full batch of a producer");
 }

@@ -1,0 +1,44 @@
+/** `pico doctor`: what may keep a node from starting or running well, a line a finding. */
+import { utf8Encoder } from "../lib/bytes.ts";
+import { examine, type Finding } from "../node/doctor.ts";
+import { PROTOCOL_FLAG } from "./client-flags.ts";
+import type { CommandDefinition } from "./command-definition.ts";
+import { SERVE_FLAGS } from "./serve-flags.ts";
+import { readServeSettings } from "./serve-settings.ts";
+import { hasColors, paint } from "./terminal-colors.ts";
+
+const COLORS = { ok: "green", warn: "yellow", fail: "red" } as const;
+const LEVEL_WIDTH = 4;
+const WHAT_WIDTH = 20;
+
+export const DOCTOR_COMMAND: CommandDefinition = {
+  name: "doctor",
+  summary: "look for what keeps a node from running well",
+  description: [
+    "Give it the flags, and the environment, of pico serve. It looks at folders, free space, file systems, the lock of a running node, the database, " +
+      "the ports of the listeners, the limit of open files and the clock. It changes nothing, and may be run beside a running node, as the same user.",
+    "Prints ok, warn or fail, what was looked at, and how it is; where it is not well, what to do. The exit code is 1 if something fails.",
+  ],
+  operands: [],
+  flags: [...SERVE_FLAGS, PROTOCOL_FLAG],
+  isClient: false,
+  examples: [
+    { line: "pico doctor", does: "before, or while, pico serve runs in this folder" },
+    { line: "pico doctor --data-dir /var/lib/pico --listen 127.0.0.1:8080", does: "with the flags that the node gets" },
+  ],
+  async run({ values, self }) {
+    const settings = readServeSettings(values, self.workingDirectory);
+    const isColored = hasColors(self.environment, self.isOutputTerminal);
+    let hasFailed = false;
+    for await (const finding of examine(settings, self.clock)) {
+      hasFailed ||= finding.level === "fail";
+      await self.output.write(utf8Encoder.encode(lineOf(finding, isColored)));
+    }
+    return hasFailed ? 1 : 0;
+  },
+};
+
+function lineOf({ level, what, detail }: Finding, isColored: boolean): string {
+  const word = paint(COLORS[level], level.padEnd(LEVEL_WIDTH), isColored);
+  return `${word}  ${what.padEnd(WHAT_WIDTH)}  ${detail.replace(/\s*[\r\n]+\s*/g, " ")}\n`;
+}

@@ -1,0 +1,36 @@
+/**
+ * What may keep a node from starting or running well, found out before it starts or while it runs, without changing
+ * anything: no file is made, nothing of a running node is locked or asked for more than an answer.
+ *
+ * - `doctor-places.ts`: folders, free space, file systems, and whether a node runs on them.
+ * - `doctor-database.ts`: the metadata.
+ * - `doctor-ports.ts`: the listeners' addresses.
+ * - `doctor-system.ts`: open files, and the clock.
+ */
+import type { Clock } from "../lib/clock.ts";
+import { examineDatabase } from "./doctor-database.ts";
+import { examinePlaces, findHolder } from "./doctor-places.ts";
+import { examinePorts } from "./doctor-ports.ts";
+import { examineClock, examineOpenFiles, readClocks } from "./doctor-system.ts";
+import type { Settings } from "./settings.ts";
+
+export interface Finding {
+  /** `fail`: a node would not start, or soon stop. `warn`: it runs, and something is not as it should be. */
+  readonly level: "ok" | "warn" | "fail";
+  /** What was looked at, in a word or three. */
+  readonly what: string;
+  /** How it is; where it is not well, what to do. */
+  readonly detail: string;
+}
+
+/** Findings as they come. `settings`: of the node that is to run, or runs. */
+export async function* examine(settings: Settings, clock: Clock): AsyncGenerator<Finding, void, undefined> {
+  const before = readClocks(clock);
+  const holder = settings.wal.kind === "local" ? await findHolder(settings.wal.directory) : null;
+  yield* examinePlaces(settings, holder);
+  const { findings, lastWriteMs } = await examineDatabase(settings.metadata);
+  yield* findings;
+  yield* examinePorts(settings, holder?.isAlive === true);
+  yield await examineOpenFiles();
+  yield examineClock(before, readClocks(clock), lastWriteMs);
+}
