@@ -84,7 +84,7 @@ export function activityRoute(source: AdminSource): AdminRoute {
         {
           name: "since",
           in: "query",
-          description: "Only samples that ended behind this, in ms since 1970; all of them without it, or where it lies in the future",
+          description: "Only samples that ended behind this, in ms since 1970; all of them without it, or where it lies in the future.",
           schema: t.String({ pattern: STRICT_U64_PATTERN }),
           example: "1760000008000",
         },

@@ -3,9 +3,22 @@ import { activityRoute } from "./activity-routes.ts";
 import type { AdminContext } from "./admin-context.ts";
 import type { AdminRoute } from "./admin-route.ts";
 import { clusterRoute, nodesRoute } from "./cluster-routes.ts";
+import { documentRoute } from "./document-routes.ts";
 import { healthRoute, readyRoute } from "./health-routes.ts";
 import { streamRoute } from "./stream-routes.ts";
 
 export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
-  return [healthRoute(), readyRoute(source), clusterRoute(source), nodesRoute(source), streamRoute(source), activityRoute(source)];
+  const routes: readonly AdminRoute[] = [
+    healthRoute(),
+    readyRoute(source),
+    clusterRoute(source),
+    nodesRoute(source),
+    streamRoute(source),
+    activityRoute(source),
+    documentRoute(
+      () => routes,
+      () => source.durableStreamsUrl(),
+    ),
+  ];
+  return routes;
 }

@@ -13,4 +13,6 @@ export interface AdminSource {
    * and what the store throws, which it asks for the stream's data objects.
    */
   stream(name: string): Promise<typeof StreamAnswer.static | null>;
+  /** Where clients reach the Durable Streams listener; null where there is none, or not yet. */
+  durableStreamsUrl(): string | null;
 }

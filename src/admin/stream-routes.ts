@@ -1,12 +1,11 @@
 /** One stream, as the replicated state and its data objects have it. */
-import { Type as t } from "@sinclair/typebox";
-import { STREAM_NAME_BYTES_MAX } from "../lib/limits.ts";
 import type { Exchange } from "../protocol/exchange.ts";
 import { parseStreamName } from "../protocol/stream-name.ts";
 import { errorAnswer, jsonAnswer } from "./admin-answer.ts";
 import type { AdminRoute } from "./admin-route.ts";
 import { ErrorAnswer, StreamAnswer } from "./admin-schemas.ts";
 import type { AdminSource } from "./admin-source.ts";
+import { NAME_PARAMETER, RETRY_AFTER } from "./stream-operation.ts";
 
 const STREAM_EXAMPLE = {
   name: "/orders/live",
@@ -49,15 +48,7 @@ export function streamRoute(source: AdminSource): AdminRoute {
       description:
         "What the replicated state knows of the stream, which of its records are in data objects, and what this node serves of it. " +
         "Opens and claims nothing. Looks into the object store, and so may be slow where that is.",
-      parameters: [
-        {
-          name: "name",
-          in: "path",
-          description: `Name of the stream without its first slash; the rest of the path, further slashes included, percent-decoded once. With the slash at most ${STREAM_NAME_BYTES_MAX} bytes.`,
-          schema: t.String({ minLength: 1, maxLength: STREAM_NAME_BYTES_MAX - 1 }),
-          example: "orders/live",
-        },
-      ],
+      parameters: [NAME_PARAMETER],
       answers: {
         200: { description: "The stream", schema: StreamAnswer, example: STREAM_EXAMPLE },
         400: {
@@ -70,7 +61,7 @@ export function streamRoute(source: AdminSource): AdminRoute {
           description: "The metadata is not loaded yet, or the store does not answer",
           schema: ErrorAnswer,
           example: { error: "this node is starting; try again" },
-          headers: { "Retry-After": { description: "Seconds", schema: t.Integer({ minimum: 0 }), isRequired: true } },
+          headers: RETRY_AFTER,
         },
       },
     },

@@ -19,6 +19,7 @@ export interface AdminSourceParts {
   readonly isServing: () => boolean;
   readonly watch: NodeWatch;
   readonly advertisedAddress: () => string;
+  readonly durableStreamsUrl: () => string | null;
 }
 
 const NO_OBJECTS: ObjectFigures = { levels: [], prepared: 0, destroyed: 0, oldestDestroyedIndex: null };
@@ -29,6 +30,7 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
     ready: () => describeReadiness(parts),
     cluster: () => describeCluster(parts),
     activity: (sinceMs) => parts.watch.activity(sinceMs),
+    durableStreamsUrl: parts.durableStreamsUrl,
     nodes: () => {
       const view = core()?.metadata.view ?? null;
       return view === null ? { nodes: [], nodeCount: 0 } : describeNodes(view, settings.nodeId);

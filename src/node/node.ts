@@ -138,6 +138,7 @@ class Node implements RunningNode {
       isServing: () => this.#isServing,
       watch: this.#watch,
       advertisedAddress: () => this.#advertised("pico") ?? this.#advertised("durableStreams") ?? "",
+      durableStreamsUrl: () => this.#advertised("durableStreams"),
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
     const policy = makeOriginPolicy({ corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });

@@ -33,7 +33,7 @@ export function badPart(part: "header" | "parameter", name: string, expected: st
 }
 
 /** `pico-ttl` as people write it: `Pico-TTL`. */
-function titleCase(header: string): string {
+export function titleCase(header: string): string {
   return header
     .split("-")
     .map((word) => (word === "ttl" ? word.toUpperCase() : word.charAt(0).toUpperCase() + word.slice(1)))

@@ -1,4 +1,5 @@
 /** An admin listener on loopback. What a test does not set is not there: asking for it is a failure of the request. */
+import type { AdminContext } from "../../src/admin/admin-context.ts";
 import { createAdminListener } from "../../src/admin/admin-listener.ts";
 import type { AdminSource } from "../../src/admin/admin-source.ts";
 import { PicoMount } from "../../src/admin/pico-mount.ts";
@@ -23,12 +24,24 @@ export interface TestAdmin {
   readonly pico: PicoMount;
 }
 
-export function openAdmin({ source = {}, files = [], corsOrigins = [], log = silentLog }: TestAdminOptions = {}): TestAdmin {
+export function openAdmin(options: TestAdminOptions = {}): TestAdmin {
+  const context = testAdminContext(options);
+  const listener = createAdminListener(context);
+  return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address, pico: context.pico };
+}
+
+export function testAdminContext({ source = {}, files = [], corsOrigins = [], log = silentLog }: TestAdminOptions = {}): AdminContext {
   const policy = makeOriginPolicy({ corsOrigins, allowedHosts: [], advertisedUrls: [] });
+  const missing: AdminSource = {
+    ready: notThere,
+    cluster: notThere,
+    nodes: notThere,
+    stream: notThere,
+    activity: notThere,
+    durableStreamsUrl: () => null,
+  };
   const pico = new PicoMount(policy, log);
-  const missing: AdminSource = { ready: notThere, cluster: notThere, activity: notThere, nodes: notThere, stream: notThere };
-  const listener = createAdminListener({ source: { ...missing, ...source }, policy, log, clock: systemClock, files, pico });
-  return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address, pico };
+  return { source: { ...missing, ...source }, policy, log, clock: systemClock, files, pico };
 }
 
 function notThere(): never {
