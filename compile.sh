@@ -22,13 +22,19 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
   [ -z "$(git status --porcelain)" ] || commit="$commit-dirty"
 fi
 
+# Files inside the program (src/storage/shipped-files.ts finds them): the pages, and what they take from packages.
+assets=(public)
+for file in swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE; do
+  assets+=("node_modules/swagger-ui-dist/$file")
+done
+
 # build OUTPUT [BUILD_FLAG...]
 # Names stay as they are: the HTTP framework reads the source of handlers, so identifiers are never minified.
 # Nothing in the folder that the program is started from may change it: no .env, bunfig.toml or the like is read.
 build() {
   local output="$1"
   shift
-  "$bun" build --compile --root=src --asset=public --sourcemap=inline \
+  "$bun" build --compile --root=src "${assets[@]/#/--asset=}" --sourcemap=inline \
     --no-compile-autoload-dotenv --no-compile-autoload-bunfig \
     --define 'process.env.NODE_ENV="production"' \
     --define "PICO_COMMIT=\"$commit\"" \

@@ -32,6 +32,21 @@ describe("files that ship", () => {
     }
   });
 
+  test("the explorer and all that it loads are served, and name no other host", async () => {
+    const page = await (await fetch(`${address}/docs`)).text();
+    const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, target = ""]) => target);
+    expect(loaded).toContain("/docs/swagger-ui-bundle.js");
+    for (const target of loaded) {
+      expect(target).toStartWith("/");
+      expect((await fetch(address + target)).status).toBe(200);
+    }
+    for (const licence of ["LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"]) {
+      const answer = await fetch(`${address}/docs/${licence}`);
+      expect(answer.status).toBe(200);
+      expect((await answer.text()).length).toBeGreaterThan(0);
+    }
+  });
+
   test("the first page is at /, with the headers that keep what it shows from running", async () => {
     const answer = await fetch(`${address}/`);
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");

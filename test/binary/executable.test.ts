@@ -123,6 +123,11 @@ test("it holds every file below public/, and serves them on the admin listener",
     expect({ path, status: answer.status }).toEqual({ path, status: 200 });
     expect(Buffer.from(await answer.arrayBuffer()).equals(readFileSync(path))).toBe(true);
   }
+  for (const name of ["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"]) {
+    const answer = await fetch(`${node.admin}/docs/${name}`);
+    const original = readFileSync(join(import.meta.dir, "../../node_modules/swagger-ui-dist", name));
+    expect({ name, same: Buffer.from(await answer.arrayBuffer()).equals(original) }).toEqual({ name, same: true });
+  }
   const page = await fetch(`${node.admin}/`);
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(await page.text()).toBe(readFileSync(join(shipped, "index.html"), "utf8"));
