@@ -5,6 +5,7 @@ import type { AdminRoute } from "./admin-route.ts";
 import { clusterRoute, nodesRoute } from "./cluster-routes.ts";
 import { documentRoute } from "./document-routes.ts";
 import { healthRoute, readyRoute } from "./health-routes.ts";
+import { metricsRoute } from "./metrics-routes.ts";
 import { streamRoute } from "./stream-routes.ts";
 
 export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
@@ -15,6 +16,7 @@ export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
     nodesRoute(source),
     streamRoute(source),
     activityRoute(source),
+    metricsRoute(source),
     documentRoute(
       () => routes,
       () => source.durableStreamsUrl(),

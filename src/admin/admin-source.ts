@@ -7,6 +7,8 @@ export interface AdminSource {
   cluster(): typeof ClusterAnswer.static;
   /** With the samples that ended behind `sinceMs`; null: all of them. */
   activity(sinceMs: number | null): Activity;
+  /** In the text format of Prometheus. */
+  metrics(): Promise<string>;
   nodes(): typeof NodesAnswer.static;
   /**
    * Null where no stream has the name. Throws `unavailable` until the metadata is loaded. Rejects with `corrupt`

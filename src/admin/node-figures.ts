@@ -3,6 +3,7 @@ import type { EngineFigures } from "../engine/engine.ts";
 import type { DurationHistogram } from "../lib/duration-histogram.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import type { MetadataFigures } from "../metadata/metadata-log.ts";
+import type { ObjectFigures } from "../metadata/object-tally.ts";
 import type { Traffic } from "../protocol/traffic.ts";
 import type { StreamFigures } from "../streams/counted-streams.ts";
 
@@ -19,7 +20,6 @@ export interface CacheFigures {
 
 /** What there is once the metadata is loaded. */
 export interface CoreFigures {
-  readonly isReady: boolean;
   readonly streamCount: number;
   /** Streams in use on this node. */
   readonly openCount: number;
@@ -29,6 +29,7 @@ export interface CoreFigures {
   readonly watchedCount: number;
   readonly engine: EngineFigures;
   readonly metadata: MetadataFigures;
+  readonly objects: ObjectFigures;
   readonly caches: Readonly<Record<"log" | "block", CacheFigures>>;
   readonly loops: readonly LoopFigures[];
 }
@@ -45,6 +46,12 @@ export interface NodeFigures {
   readonly residentBytes: number;
   /** Time that processors worked for the process. */
   readonly cpuSeconds: number;
+  /** Null where nobody tells. */
+  readonly openFileDescriptors: number | null;
+  /** Requests may be sent here. */
+  readonly isReady: boolean;
+  /** Warnings and errors logged since the start. */
+  readonly problems: Readonly<Record<"warn" | "error", number>>;
   /** Null while the metadata is being loaded. */
   readonly core: CoreFigures | null;
   /** The wall clock's time of a monotonic one, in ms. */

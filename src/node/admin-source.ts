@@ -30,6 +30,7 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
     ready: () => describeReadiness(parts),
     cluster: () => describeCluster(parts),
     activity: (sinceMs) => parts.watch.activity(sinceMs),
+    metrics: () => parts.watch.metrics(),
     durableStreamsUrl: parts.durableStreamsUrl,
     nodes: () => {
       const view = core()?.metadata.view ?? null;

@@ -2,6 +2,8 @@
 import { version } from "../../package.json";
 import { describeActivity } from "../admin/activity.ts";
 import type { Activity } from "../admin/activity-schemas.ts";
+import { METRICS } from "../admin/metric-definitions.ts";
+import { MetricsText } from "../admin/metrics.ts";
 import type { CacheFigures, CoreFigures, NodeFigures } from "../admin/node-figures.ts";
 import type { BlockCache } from "../engine/block-cache.ts";
 import type { LogCache } from "../engine/log-cache.ts";
@@ -10,6 +12,7 @@ import { Traffic } from "../protocol/traffic.ts";
 import { StreamFigures } from "../streams/counted-streams.ts";
 import { ActivitySampler } from "./activity-sampler.ts";
 import type { NodeCore } from "./node-core.ts";
+import { countOpenFiles } from "./open-files.ts";
 import type { ProblemLog } from "./problem-log.ts";
 
 export interface NodeWatchParts {
@@ -17,6 +20,8 @@ export interface NodeWatchParts {
   readonly log: ProblemLog;
   /** Null while the metadata is being loaded. */
   readonly core: () => NodeCore | null;
+  /** Requests may be sent here. */
+  readonly isReady: () => boolean;
 }
 
 export class NodeWatch {
@@ -27,10 +32,12 @@ export class NodeWatch {
   readonly #parts: NodeWatchParts;
   readonly #sampler: ActivitySampler;
   readonly #startedAtMs: number;
+  readonly #metrics: MetricsText;
 
   constructor(parts: NodeWatchParts) {
     this.#parts = parts;
     this.#startedAtMs = parts.clock.nowMs();
+    this.#metrics = new MetricsText(METRICS, async () => this.figures(await countOpenFiles()));
     this.#sampler = new ActivitySampler(parts.clock, this.streams, Object.values(this.traffic));
   }
 
@@ -50,7 +57,11 @@ export class NodeWatch {
     });
   }
 
-  figures(): NodeFigures {
+  metrics(): Promise<string> {
+    return this.#metrics.text();
+  }
+
+  figures(openFileDescriptors: number | null = null): NodeFigures {
     const core = this.#parts.core();
     const { user, system } = process.cpuUsage();
     return {
@@ -62,21 +73,24 @@ export class NodeWatch {
       eventLoopDelays: this.#sampler.eventLoopDelays,
       residentBytes: process.memoryUsage.rss(),
       cpuSeconds: (user + system) / 1e6,
+      openFileDescriptors,
+      isReady: this.#parts.isReady(),
+      problems: this.#parts.log.counts,
       core: core === null ? null : coreFigures(core),
       toWallMs: (monotonicMs) => this.#sampler.toWallMs(monotonicMs),
     };
   }
 }
 
-function coreFigures({ metadata, engine, streams, blockCache, isReady }: NodeCore): CoreFigures {
+function coreFigures({ metadata, engine, streams, blockCache }: NodeCore): CoreFigures {
   return {
-    isReady,
     streamCount: metadata.view.streamCount,
     openCount: streams.sessionCount,
     waiterCount: streams.waiterCount,
     watchedCount: streams.watchedCount,
     engine: engine.figures,
     metadata: metadata.figures,
+    objects: metadata.view.objectFigures(),
     caches: { log: logCacheFigures(engine.cache), block: blockCacheFigures(blockCache) },
     loops: [...metadata.loops, ...engine.loops, ...streams.loops],
   };

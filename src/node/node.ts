@@ -82,7 +82,12 @@ class Node implements RunningNode {
     this.#settings = settings;
     const problems = new ProblemLog(log, systemClock);
     this.#log = problems;
-    this.#watch = new NodeWatch({ clock: systemClock, log: problems, core: () => this.#core });
+    this.#watch = new NodeWatch({
+      clock: systemClock,
+      log: problems,
+      core: () => this.#core,
+      isReady: () => this.#isServing && this.#core?.isReady === true,
+    });
     const { promise, resolve } = Promise.withResolvers<{ readonly error: unknown }>();
     this.stopped = promise;
     this.#resolveStopped = resolve;

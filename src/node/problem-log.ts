@@ -18,20 +18,28 @@ export interface Problem {
 }
 
 export class ProblemLog implements Logger {
-  /** By level and message, the latest last. Shared with the loggers made from this one. */
+  /** By level and message, the latest last. Shared, like the counts, with the loggers made from this one. */
   readonly #problems: Map<string, Problem>;
+  readonly #counts: Record<Problem["level"], number>;
 
   constructor(
     private readonly log: Logger,
     private readonly clock: Pick<Clock, "nowMs">,
     problems = new Map<string, Problem>(),
+    counts = { warn: 0, error: 0 },
   ) {
     this.#problems = problems;
+    this.#counts = counts;
   }
 
   /** The latest first. */
   get problems(): readonly Problem[] {
     return [...this.#problems.values()].reverse();
+  }
+
+  /** Since the start. */
+  get counts(): Readonly<Record<Problem["level"], number>> {
+    return this.#counts;
   }
 
   trace(message: string, fields?: LogFields): void {
@@ -57,10 +65,11 @@ export class ProblemLog implements Logger {
   }
 
   child(fields: LogFields): Logger {
-    return new ProblemLog(this.log.child(fields), this.clock, this.#problems);
+    return new ProblemLog(this.log.child(fields), this.clock, this.#problems, this.#counts);
   }
 
   #remember(level: Problem["level"], text: string, fields: LogFields | undefined): void {
+    this.#counts[level] += 1;
     const message = describe(text, fields?.error).slice(0, PROBLEM_CHARACTERS_MAX);
     const key = `${level} ${message}`;
     const count = (this.#problems.get(key)?.count ?? 0) + 1;

@@ -38,6 +38,7 @@ export function testAdminContext({ source = {}, files = [], corsOrigins = [], lo
     nodes: notThere,
     stream: notThere,
     activity: notThere,
+    metrics: notThere,
     durableStreamsUrl: () => null,
   };
   const pico = new PicoMount(policy, log);

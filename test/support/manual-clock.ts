@@ -38,6 +38,11 @@ export class ManualClock implements Clock {
     this.wallOffsetMs += byMs;
   }
 
+  /** Time passes without any timer: the event loop is busy with something else. */
+  stall(byMs: number): void {
+    this.#monotonicMs += byMs;
+  }
+
   /** Moves time on; timers that come due run in order, and what they set off is over before the next. */
   async advance(byMs: number): Promise<void> {
     const endMs = this.#monotonicMs + byMs;

@@ -23,6 +23,7 @@ export interface TestListenerOptions {
   readonly settings?: Partial<ProtocolSettings>;
   readonly idleSeconds?: number;
   readonly bodies?: RequestBodies;
+  readonly observers?: NonNullable<ProtocolContext["observers"]>;
 }
 
 export function testContext(
