@@ -48,7 +48,16 @@ export type Step = BunTestStep | ProgramStep | CheckStep;
 export type Tier = "first" | "second" | "long";
 
 /** Suites that are steps of their own, and so are no part of the unit tests. */
-const SEPARATE_FOLDERS = ["test/binary", "test/client", "test/cluster", "test/conformance", "test/long", "test/pico", "test/proxies"];
+const SEPARATE_FOLDERS = [
+  "test/binary",
+  "test/client",
+  "test/cluster",
+  "test/conformance",
+  "test/long",
+  "test/openapi",
+  "test/pico",
+  "test/proxies",
+];
 
 export const steps: Readonly<Record<Tier, readonly Step[]>> = {
   first: [
@@ -69,6 +78,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
     },
     { kind: "program", name: "broken variants", file: "test/simulation/variants.ts", arguments: [], passedMin: 5, minutesMax: 5 },
     { kind: "program", name: "client in Chromium", file: "test/client/run-browser.ts", arguments: [], passedMin: 74, minutesMax: 4 },
+    { kind: "program", name: "schemathesis", file: "test/openapi/run.ts", arguments: [], passedMin: 20, minutesMax: 5 },
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
