@@ -12,9 +12,8 @@ export function describeFailure(error: unknown): string {
 
 function describeStreamError(error: StreamError): string {
   const { wireCode, status, facts, isOutcomeUnknown } = error;
-  const isRefused = isRefusedConnection(error);
   // The runtime's own words about it are of no help.
-  const message = isRefused
+  const message = isRefusedConnection(error)
     ? error.message.replace(/: (ECONNREFUSED|Unable to connect|fetch failed).*$/s, ": connection refused")
     : error.message;
   const code = wireCode ?? (TRANSPORT_CODES.includes(error.code) ? "transport" : error.code);
@@ -22,19 +21,14 @@ function describeStreamError(error: StreamError): string {
     `${code}${status === null ? "" : ` (${status})`}: ${message}`,
     facts.attempts === undefined ? "" : ` (${facts.attempts} attempts)`,
     facts.tail === undefined ? "" : ` [next=${facts.tail}]`,
-    isRefused ? "; start a server with pico serve, or name another one with --endpoint" : "",
     isOutcomeUnknown && wireCode !== null ? "; whether it took effect is not known" : "",
   ].join("");
 }
 
 /** Nobody listens there. */
 function isRefusedConnection({ code, cause }: StreamError): boolean {
-  return (
-    code === "transport" &&
-    [cause, cause instanceof Error ? cause.cause : null].some(
-      (error) => errnoOf(error) === "ECONNREFUSED" || errnoOf(error) === "ConnectionRefused",
-    )
-  );
+  const causes = [cause, cause instanceof Error ? cause.cause : null].map(errnoOf);
+  return code === "transport" && (causes.includes("ECONNREFUSED") || causes.includes("ConnectionRefused"));
 }
 
 /** A protocol has no such operation: exit code 1. */
@@ -44,5 +38,7 @@ export function unsupported(message: string): PicoError {
 
 /** What a person reads about a failure: one line. */
 export function failureLine(error: unknown): string {
-  return `pico: ${describeFailure(error).replace(/\s*[\r\n]+\s*/g, " ")}`;
+  const isRefused = isStreamError(error) && isRefusedConnection(error);
+  const remedy = isRefused ? "; start a server with pico serve, or name another one with --endpoint" : "";
+  return `pico: ${describeFailure(error).replace(/\s*[\r\n]+\s*/g, " ")}${remedy}`;
 }

@@ -27,7 +27,7 @@ export class LineSplitter {
       from = end + 1;
       yield line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;
     }
-    if (from < piece.length) this.#keep(piece.slice(from));
+    if (from < piece.length) this.#keep(new Uint8Array(piece.subarray(from)));
   }
 
   /** The line that the input ended in; null where it ended behind a line. */

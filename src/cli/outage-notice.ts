@@ -7,7 +7,7 @@ import type { ProgramProcess } from "./program-process.ts";
 import type { ProgressLine } from "./progress-line.ts";
 
 /** A server that is busy, or restarted at once, is no outage that a person must hear of. */
-const QUIET_MS = 1000;
+const QUIET_MS = 500;
 const PAUSE_MS_MAX = 1000;
 
 export class OutageNotice {

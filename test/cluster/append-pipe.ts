@@ -62,7 +62,6 @@ async function main(bytesMin: number): Promise<number> {
       `${lines.count} lines, ${(lines.bytes / GIB).toFixed(2)} GiB in ${seconds.toFixed(1)} s: ${(lines.bytes / MIB / seconds).toFixed(1)} MiB/s`,
     );
     console.log(`peak memory of pico append: ${(command.peakBytes / MIB).toFixed(1)} MiB (${command.samples} samples)`);
-    await node.ready();
     checks.push(
       [`exit code ${exitCode} is 0: ${command.lastWords}`, exitCode === 0],
       [`the server was killed ${KILLS_AT.length - kills.length} times`, kills.length === 0],

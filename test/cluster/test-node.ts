@@ -6,7 +6,7 @@ import { type HttpAnswer, HttpConnection, type HttpRequest } from "./http-connec
 import { EXECUTABLE, type FailedStart, freePorts, NodeProcess, type Ports, type Program, refusedStart } from "./node-process.ts";
 
 /** `PICO_TEST_PROGRAM` names another executable than `dist/pico`. */
-const program: Program = process.env.PICO_TEST_PROGRAM === undefined ? EXECUTABLE : [process.env.PICO_TEST_PROGRAM];
+export const program: Program = process.env.PICO_TEST_PROGRAM === undefined ? EXECUTABLE : [process.env.PICO_TEST_PROGRAM];
 
 export class TestNode {
   readonly folder: string;

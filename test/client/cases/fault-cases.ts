@@ -6,6 +6,7 @@ import {
   type PicoProducer,
   type PicoRecord,
   type PicoStream,
+  type RetryPause,
   type StreamError,
 } from "../../../src/client/index.ts";
 import { equal, isTrue } from "../../pico/expect.ts";
@@ -130,7 +131,14 @@ export const faultCases: readonly ClientCase[] = [
       const clock = new ImpatientClock();
       const down = await proxy("pico", () => ({ kind: "drop" }));
       const options = { url: down.url, seams: impatientSeams(clock) };
-      const byCount = await refusal(new PicoClient({ ...options, retry: { attemptsMax: 4 } }).stream(name).head(), "transport");
+      const pauses: RetryPause[] = [];
+      const onPause = (pause: RetryPause) => pauses.push(pause);
+      const byCount = await refusal(new PicoClient({ ...options, retry: { attemptsMax: 4, onPause } }).stream(name).head(), "transport");
+      equal(
+        pauses.map(({ failures, error }) => [failures, error.code]),
+        [1, 2, 3].map((failures) => [failures, "transport"]),
+        "each pause is told",
+      );
       equal([byCount.facts, down.requests.length], [{ attempts: 4 }, 4], "number");
       equal(clock.pauses, [50, 100, 200], "back-off");
       const byTime = await refusal(

@@ -162,4 +162,28 @@ function cases(live: (typeof MODES)[number]): readonly ClientCase[] {
   ];
 }
 
-export const liveCases: readonly ClientCase[] = MODES.flatMap(cases);
+export const liveCases: readonly ClientCase[] = [
+  ...MODES.flatMap(cases),
+  {
+    name: "live: one page can be waited for, for as long as the server lets a read wait",
+    async run({ pico, durable, name }) {
+      const stream = pico.stream(name);
+      await stream.create({ contentType: "text/plain" });
+      const empty = await stream.read({ from: 0, wait: true });
+      equal([empty.records.length, empty.next, empty.isUpToDate], [0, 0, true], "the server's time-out");
+      const waiting = stream.read({ from: 0, wait: true });
+      await stream.append("a");
+      equal(
+        (await waiting).records.map((record) => record.text()),
+        ["a"],
+        "what came",
+      );
+      await refusal(stream.read({ from: "tail", wait: true }), "bad_request");
+      const other = durable.stream(name);
+      const { next } = await other.read();
+      const page = other.read({ from: next, wait: true });
+      await stream.append("b");
+      equal((await page).text(), "b", "over Durable Streams");
+    },
+  },
+];
