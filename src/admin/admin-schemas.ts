@@ -27,9 +27,9 @@ export const ReadyAnswer = t.Object(
     recovery: t.Union(
       [
         t.Object({
-          step: t.String({ description: "replay, upload, end or done" }),
-          segments: Count("WAL segments replayed so far"),
-          bytes: Count("Bytes replayed so far"),
+          step: t.String({ description: "survey (all is read and checked), replay, upload, end or done" }),
+          segments: Count("WAL segments surveyed so far, and from the replay on replayed so far"),
+          bytes: Count("Their bytes"),
         }),
         t.Null(),
       ],

@@ -39,7 +39,9 @@ export interface RecoveryComponents {
 /** Progress, for `/ready`. */
 export interface RecoveryProgress {
   readonly victim: RegistrationName;
-  readonly step: "replay" | "upload" | "end" | "done";
+  /** `survey`: all that is there is read and checked, before any of it is replayed. */
+  readonly step: "survey" | "replay" | "upload" | "end" | "done";
+  /** Surveyed so far, and from the replay on replayed so far. */
   readonly segments: number;
   readonly bytes: number;
 }
@@ -51,12 +53,13 @@ export class Recovery {
   readonly #replayed: CachedSegment[] = [];
   /** Where the WAL ended when it was replayed to its end; null before. */
   #lastNumber: number | null = null;
+  #replayedBytes = 0;
   #progress: RecoveryProgress;
 
   constructor(components: RecoveryComponents, victim: RegistrationName) {
     this.#components = components;
     this.#victim = victim;
-    this.#progress = { victim, step: "replay", segments: 0, bytes: 0 };
+    this.#progress = { victim, step: "survey", segments: 0, bytes: 0 };
   }
 
   /**
@@ -67,7 +70,8 @@ export class Recovery {
     const { wal, clock, random } = this.#components;
     if (this.#lastNumber !== null) return;
     await wal.persist(this.#victim);
-    await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position }));
+    const onSurveyed = this.#beginSurvey();
+    await this.#replay(await inspectWal({ store: wal, clock, random, registration: this.#victim, position, onSurveyed }));
   }
 
   /** Ends the WAL, uploads what is not uploaded, ends the registration in favour of `self`. */
@@ -77,13 +81,14 @@ export class Recovery {
     const position = this.#entry().fencedNumber;
     if (position === null)
       throw new PicoError("internal", `registration ${formatRegistration(registration)} is recovered before it is fenced`);
-    const taken = await takeOverWal({ store: wal, clock, random, registration, position, takenBy: self });
+    const onSurveyed = this.#beginSurvey();
+    const taken = await takeOverWal({ store: wal, clock, random, registration, position, onSurveyed, takenBy: self });
     if (this.#lastNumber === null) await this.#replay(taken);
     this.#assertSame(taken);
     const segments = this.#replayed;
     const from = this.#entry().committedNumber;
     for (const cached of segments) cached.isUploaded = cached.number <= from;
-    this.#tell({ step: "upload" });
+    this.#tellReplayed("upload");
     // Below the committed position where a power cut took from a local disk what an earlier recovery had uploaded.
     const lastNumber = Math.max(taken.lastNumber, from);
     if (lastNumber > from) {
@@ -115,11 +120,22 @@ export class Recovery {
     this.#components.report(this.#progress);
   }
 
+  #beginSurvey(): (bytes: number) => void {
+    this.#tell({ step: "survey", segments: 0, bytes: 0 });
+    return (bytes) => this.#tell({ segments: this.#progress.segments + 1, bytes: this.#progress.bytes + bytes });
+  }
+
+  #tellReplayed(step: "replay" | "upload"): void {
+    this.#tell({ step, segments: this.#replayed.length, bytes: this.#replayedBytes });
+  }
+
   async #replay(taken: TakenWal): Promise<void> {
+    this.#tellReplayed("replay");
     for await (const segment of taken.segments()) {
       if (segment.number <= (this.#replayed.at(-1)?.number ?? 0)) continue;
       this.#replayed.push(this.#cache(segment));
-      this.#tell({ segments: this.#progress.segments + 1, bytes: this.#progress.bytes + segment.bytes.length });
+      this.#replayedBytes += segment.bytes.length;
+      this.#tellReplayed("replay");
     }
     this.#lastNumber = taken.lastNumber;
   }

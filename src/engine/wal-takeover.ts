@@ -41,6 +41,8 @@ export interface TakeoverOptions {
   readonly registration: RegistrationName;
   /** The committed position at the fence, where every recoverer replays from. */
   readonly position: number;
+  /** Told of each segment that was read and looked at, and its size. */
+  readonly onSurveyed?: (bytes: number) => void;
 }
 
 export interface ReplayedSegment {
@@ -141,6 +143,7 @@ class Survey {
       const bytes = await patiently(this.#options, () => store.read(registration, number));
       // Gone since it was listed: the same as never listed.
       if (bytes === null) return;
+      if (badReads === 1) this.#options.onSurveyed?.(bytes.length);
       try {
         const segment = decodeSegment(bytes, registration, number);
         this.#found.set(number, {

@@ -45,7 +45,13 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
   };
 }
 
-function describeReadiness({ settings, core, isServing }: AdminSourceParts): typeof ReadyAnswer.static {
+export interface ReadinessParts {
+  readonly settings: Pick<Settings, "nodeId">;
+  readonly core: () => NodeCore | null;
+  readonly isServing: () => boolean;
+}
+
+export function describeReadiness({ settings, core, isServing }: ReadinessParts): typeof ReadyAnswer.static {
   const node = core();
   const serving = isServing();
   const registered = node?.isReady ?? false;
