@@ -60,6 +60,7 @@ test("the least recently used go first, and the bytes stay within the limit", as
   await cache.fetch(["d"], async () => [block(1)]);
   expect(["a", "b", "c", "d"].map((key) => cache.has(key))).toEqual([true, false, true, true]);
   expect(cache.bytes).toBe(3 * ENTRY_BYTES);
+  expect([cache.hitCount, cache.missCount, cache.evictionCount]).toEqual([1, 4, 1]);
 });
 
 test("a block of more than half the cache is given and not kept", async () => {

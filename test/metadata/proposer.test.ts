@@ -22,9 +22,12 @@ function rowsOf(fixture: LogFixture): number[] {
 test("a proposal is applied from the insert's answer, with no read of the log", async () => {
   const { log, store } = await f.node(A);
   store.calls.length = 0;
+  const counted = log.figures.proposals.count;
   const watched = watch(log.propose(createCommand(1)).outcome);
   await quiet();
   expect(watched.state).toBe("applied");
+  expect(log.figures).toMatchObject({ appliedIndex: log.view.appliedIndex, waitingCount: 0, unappliedCount: 0 });
+  expect(log.figures.proposals.count).toBe(counted + 1);
   expect(store.calls).toEqual(["insertBatch"]);
   expect(log.view.streamByName("s/1")?.streamId).toBe(1);
 });
