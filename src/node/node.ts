@@ -103,7 +103,6 @@ class Node implements RunningNode {
 
   async start(): Promise<void> {
     const settings = this.#settings;
-    this.#watch.start();
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log);
     this.#assertNotStopping();
@@ -137,6 +136,7 @@ class Node implements RunningNode {
   #startAdmin(): void {
     const { admin, adminOrigins } = this.#settings;
     if (admin === null) return;
+    this.#watch.start();
     const source = createAdminSource({
       settings: this.#settings,
       core: () => this.#core,

@@ -6,7 +6,11 @@ import { expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Value } from "@sinclair/typebox/value";
 import { version } from "../../package.json";
+import { ActivityAnswer } from "../../src/admin/activity-schemas.ts";
+import { METRICS } from "../../src/admin/metric-definitions.ts";
+import { parsePrometheusText } from "../support/prometheus-text.ts";
 
 const executable = join(import.meta.dir, "../../dist/pico");
 
@@ -98,6 +102,20 @@ test("started from / it serves, stops on a signal with exit code 0, and finds it
   expect(await (await fetch(`${third.durableStreams}/smoke?offset=-1`)).text()).toBe("onetwo");
   expect((await third.stop("SIGINT")).exitCode).toBe(0);
   expect(readdirSync(join(folder.path, "data")).sort()).toEqual(expect.arrayContaining(["meta.db", "wal"]));
+});
+
+test("it tells its metrics and what it did lately, as the sources do", async () => {
+  using folder = temporaryFolder();
+  const node = await serve(["--data-dir", join(folder.path, "data")]);
+  const stream = `${node.pico}/watched`;
+  expect((await fetch(stream, { method: "PUT", headers: { "content-type": "text/plain" } })).status).toBe(201);
+  expect((await fetch(stream, { method: "POST", headers: { "content-type": "text/plain" }, body: "one" })).ok).toBe(true);
+  const metrics = parsePrometheusText(await (await fetch(`${node.admin}/metrics`)).text());
+  expect([...metrics.keys()]).toEqual(METRICS.map(({ name }) => name));
+  expect(metrics.get("pico_appended_records_total")?.series[0]?.value).toBe(1);
+  const activity: unknown = await (await fetch(`${node.admin}/admin/activity`)).json();
+  expect([...Value.Errors(ActivityAnswer, activity)].slice(0, 3)).toEqual([]);
+  expect((await node.stop("SIGTERM")).exitCode).toBe(0);
 });
 
 test("a second process on one data directory is refused in one line with exit code 1", async () => {
