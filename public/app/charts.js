@@ -1,11 +1,13 @@
-/** Charts of the last ten minutes. Colours come from the style sheet, and follow a change of theme. */
+/** Charts of the last ten minutes, or of the time since the node started. Colours come from the style sheet, and follow a change of theme. */
 import { element, setText } from "./dom.js";
 import { NOTHING } from "./format.js";
 
 /** Loaded before the modules are (`index.html`). */
 const { uPlot } = globalThis;
-const SPAN_SECONDS = 600;
+const SPAN_SECONDS_MIN = 60;
+const SPAN_SECONDS_MAX = 600;
 const HEIGHT = 168;
+const BINARY_STEPS = Array.from({ length: 44 }, (_, power) => 2 ** power);
 const cursors = uPlot.sync("activity");
 const shown = new Set();
 
@@ -16,9 +18,10 @@ export function repaintCharts() {
 
 /**
  * A chart with its title and figures. `series`: `{ label, color, value(sample) }`, where the colour is the name of a CSS
- * variable and a value is null where there is none. `format` makes the figures. Returns `{ node, show(samples, nowMs) }`.
+ * variable and a value is null where there is none. `format` makes the figures; bytes
+ * have steps that are powers of two (`isBinary`). Returns `{ node, show(samples, nowMs, startedAtMs) }`.
  */
-export function makeChart({ title, series, format, signal }) {
+export function makeChart({ title, series, format, isBinary = false, signal }) {
   const figures = series.map(({ label, color }) => {
     const figure = element("output", { class: "chart-figure" }, NOTHING);
     const swatch = element("span", { class: "swatch", "data-color": color, "aria-hidden": "true" });
@@ -47,10 +50,11 @@ export function makeChart({ title, series, format, signal }) {
     }
   };
   let plot = null;
-  const show = (samples, nowMs) => {
+  const show = (samples, nowMs, startedAtMs) => {
     data = [samples.map(({ atMs }) => atMs / 1000), ...series.map(({ value }) => samples.map(value))];
-    plot ??= openPlot(place, { series, format, showFigures, last: () => data[0].length - 1, signal });
+    plot ??= openPlot(place, { series, format, isBinary, showFigures, last: () => data[0].length - 1, signal });
     plot.nowSeconds = nowMs / 1000;
+    plot.spanSeconds = Math.min(SPAN_SECONDS_MAX, Math.max(SPAN_SECONDS_MIN, (nowMs - startedAtMs) / 1000));
     plot.setData(data);
     if (plot.cursor.idx === null || plot.cursor.left < 0) showFigures(data[0].length - 1);
     place.setAttribute("aria-label", `${title}: ${figures.map(({ node: key }) => key.textContent).join(", ")}`);
@@ -58,7 +62,7 @@ export function makeChart({ title, series, format, signal }) {
   return { node, show };
 }
 
-function openPlot(place, { series, format, showFigures, last, signal }) {
+function openPlot(place, { series, format, isBinary, showFigures, last, signal }) {
   const plot = new uPlot(
     {
       width: Math.max(place.clientWidth, 200),
@@ -67,12 +71,17 @@ function openPlot(place, { series, format, showFigures, last, signal }) {
       cursor: { sync: { key: cursors.key }, drag: { x: false, y: false }, points: { size: 7 } },
       padding: [8, 8, 0, 0],
       scales: {
-        x: { range: (self) => [self.nowSeconds - SPAN_SECONDS, self.nowSeconds] },
+        x: { range: (self) => [self.nowSeconds - self.spanSeconds, self.nowSeconds] },
         y: { range: (_self, _min, max) => [0, max === null || max <= 0 ? 1 : max * 1.12] },
       },
       axes: [
-        axis({ space: 70, values: (_self, ticks) => ticks.map((at) => hourAndMinute(at)) }),
-        axis({ size: 58, space: 34, values: (_self, ticks) => ticks.map((value) => (value === 0 ? "0" : format(value))) }),
+        axis({ size: 26, space: 70, values: (_self, ticks, _axis, _space, step) => ticks.map((at) => clockOf(at, step < 60)) }),
+        axis({
+          size: 62,
+          space: 34,
+          incrs: isBinary ? BINARY_STEPS : undefined,
+          values: (_self, ticks) => ticks.map((value) => (value === 0 ? "0" : format(value))),
+        }),
       ],
       series: [{}, ...series.map(({ color }) => line(color))],
       hooks: { setCursor: [(self) => showFigures(self.cursor.idx ?? last())] },
@@ -121,7 +130,8 @@ function colorOf(variable) {
   return `#${[red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
-function hourAndMinute(seconds) {
+function clockOf(seconds, withSeconds) {
   const time = new Date(seconds * 1000);
-  return `${String(time.getHours()).padStart(2, "0")}:${String(time.getMinutes()).padStart(2, "0")}`;
+  const parts = [time.getHours(), time.getMinutes(), ...(withSeconds ? [time.getSeconds()] : [])];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }

@@ -68,6 +68,11 @@ export function formatInstant(ms) {
   return isNumber(ms) && ms > 0 ? dayAndTime.format(ms) : NOTHING;
 }
 
+export function formatPercent(share) {
+  const percent = share * 100;
+  return `${percent > 0 && percent < 0.95 ? percent.toFixed(1) : Math.round(percent)} %`;
+}
+
 /** `1 record`, `2 records`. */
 export function formatNumberOf(count, word) {
   return `${formatCount(count)} ${word}${count === 1 ? "" : "s"}`;
@@ -87,7 +92,8 @@ function longSpan(seconds) {
 
 function threeDigits(value) {
   if (value >= 99.95 || Number.isInteger(value)) return whole.format(value);
-  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+  // `1.5`, not `1.50`.
+  return String(Number(value.toFixed(value >= 9.995 ? 1 : 2)));
 }
 
 function isNumber(value) {

@@ -47,6 +47,8 @@ function showRoute() {
     return;
   }
   current?.abort.abort();
+  // A dialog belongs to the page that opened it.
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const abort = new AbortController();
   const root = element("div", { class: "page" });
   main.replaceChildren(root);

@@ -1,6 +1,6 @@
 /** What the node knows of a stream beside its records: ownership, producers, forks, data objects. */
 import { element, renderWhenChanged } from "../dom.js";
-import { formatBytes, formatCount, formatInstant, formatNumberOf, NOTHING } from "../format.js";
+import { formatBytes, formatCount, formatInstant, NOTHING } from "../format.js";
 import { streamHref } from "../routes.js";
 
 export function showDetailsView(place, { name, stream, signal }) {
@@ -23,87 +23,75 @@ function panels(name, known) {
 }
 
 function streamFacts(known) {
+  const { serving, pendingTransfer, deadlineMs, expiresAtMs } = known;
   return [
-    ["Stream id", text(known.streamId)],
-    ["Owner", known.ownerNodeId === undefined ? NOTHING : `node ${known.ownerNodeId}${known.ownerLocal ? ", this one" : ""}`],
-    ["State", text(known.state)],
-    ["Epoch", text(known.epoch)],
-    ["Durable tail", formatCount(known.durableTail)],
-    ["In objects", `${formatCount(known.startOffset)} to ${formatCount(known.endOffset)}`],
-    ["Expires", typeof known.expiresAtMs === "number" ? formatInstant(known.expiresAtMs) : "never"],
-    [
-      "Transfer",
-      known.pendingTransfer === null ? "none" : `from node ${known.pendingTransfer.fromNode} to node ${known.pendingTransfer.toNode}`,
-    ],
+    ["Stream id", String(known.streamId)],
+    ["Created", formatInstant(known.createdAtMs)],
+    ["Served by", `node ${known.ownerNodeId}${known.ownerLocal ? ", this one" : ""}`],
+    ["State", `${known.state}, epoch ${known.epoch}`],
+    ["In data objects", `up to offset ${formatCount(known.endOffset)}`],
+    ["Live readers", serving === null ? NOTHING : formatCount(serving.liveReads)],
+    ["Expires", expiry(deadlineMs ?? expiresAtMs, known.ttlSeconds)],
+    ["Transfer", pendingTransfer === null ? "none pending" : `to node ${pendingTransfer.toNode}`],
   ];
 }
 
-function forkTree(name, { forkSource = null, forks = null }) {
-  const own = element("li", {}, element("strong", {}, name));
-  const below = forks?.items ?? [];
-  if (below.length > 0)
-    own.append(
-      element(
-        "ul",
-        {},
-        below.map((fork) => forkItem(fork)),
-      ),
-    );
-  if (forkSource === null) {
-    const tree = element("ul", { class: "fork-tree" }, own);
-    return below.length > 0 ? tree : element("div", {}, element("p", { class: "empty-line" }, "This stream is no fork and has none."));
-  }
-  return element("ul", { class: "fork-tree" }, element("li", {}, sourceLink(forkSource), element("ul", {}, own)));
+function expiry(atMs, ttlSeconds) {
+  if (atMs === null) return "never";
+  return ttlSeconds === null ? formatInstant(atMs) : `${formatInstant(atMs)}, unless it is used before`;
 }
 
-function sourceLink({ name, offset }) {
+/** The source above, the stream, its forks below. */
+function forkTree(name, { fork, forks }) {
+  if (fork === null && forks.count === 0) return element("p", { class: "empty-line" }, "It is no fork, and has none.");
+  const own = element("li", {}, element("strong", {}, name));
+  if (forks.count > 0) own.append(element("ul", {}, forks.items.map(forkItem), leftOut(forks)));
+  if (fork === null) return element("ul", { class: "fork-tree" }, own);
+  const source = fork.name === null ? "a stream that is no longer kept" : element("a", { href: streamHref(fork.name) }, fork.name);
   return element(
-    "span",
-    {},
-    name === null ? "a deleted stream" : element("a", { href: streamHref(name) }, name),
-    ` up to ${formatCount(offset)}`,
+    "ul",
+    { class: "fork-tree" },
+    element("li", {}, source, ` below offset ${formatCount(fork.offset)}`, element("ul", {}, own)),
   );
 }
 
-function forkItem({ name, offset }) {
-  return element("li", {}, element("a", { href: streamHref(name) }, name), ` from ${formatCount(offset)}`);
+function forkItem({ name, offset, deleted }) {
+  const link = deleted ? element("span", { class: "mono" }, name) : element("a", { href: streamHref(name) }, name);
+  return element("li", {}, link, ` from offset ${formatCount(offset)}${deleted ? ", deleted" : ""}`);
 }
 
-function producers({ producers: list }) {
-  const rows = list?.items ?? [];
-  const content =
-    rows.length === 0
-      ? element("p", { class: "empty-line" }, "No idempotent producer has written to it.")
-      : table(
-          ["Id", "Epoch", "Last sequence"],
-          rows.map(({ id, epoch, seq }) => [id, String(epoch), String(seq)]),
-        );
-  return panel("Producers", content, "wide");
+function leftOut({ count, items }) {
+  return count > items.length ? element("li", { class: "hint" }, `and ${formatCount(count - items.length)} more`) : null;
 }
 
-function objects({ objects: list }) {
-  const rows = list?.items ?? [];
-  if (rows.length === 0)
+function producers({ serving }) {
+  if (serving === null)
+    return panel("Producers", element("p", { class: "empty-line" }, "Known once the stream is in use on this node."), "wide");
+  const { count, items } = serving.producers;
+  if (count === 0) return panel("Producers", element("p", { class: "empty-line" }, "No idempotent producer has written to it."), "wide");
+  const rows = items.map(({ id, epoch, lastSeq, lastUsedMs }) => [id, epoch, lastSeq, formatInstant(lastUsedMs)]);
+  const cut = count > items.length ? element("p", { class: "hint" }, `The first ${items.length} of ${formatCount(count)}.`) : "";
+  return panel("Producers", [table("Producers", ["Id", "Epoch", "Last sequence", "Last append"], rows), cut], "wide");
+}
+
+function objects({ objects: { coveringCount, isComplete, items } }) {
+  if (items.length === 0) {
     return panel(
       "Data objects",
-      element("p", { class: "empty-line" }, "Its records are in the write-ahead log only; an upload follows."),
+      element("p", { class: "empty-line" }, "No object holds its records yet; the write-ahead log does."),
       "wide",
     );
-  const cut =
-    list.count > rows.length
-      ? element("p", { class: "hint" }, `The first ${formatNumberOf(rows.length, "object")} of ${formatCount(list.count)}.`)
-      : null;
-  return panel(
-    "Data objects",
-    [
-      table(
-        ["Object", "Level", "Size"],
-        rows.map(({ id, level, bytes }) => [String(id), String(level), formatBytes(bytes)]),
-      ),
-      cut,
-    ],
-    "wide",
-  );
+  }
+  const rows = items.map(({ objectId, level, startOffset, endOffset, bytes }) => [
+    String(objectId),
+    String(level),
+    startOffset === null
+      ? "tail state only"
+      : `${formatCount(startOffset)} to ${endOffset === null ? "further objects" : formatCount(endOffset)}`,
+    formatBytes(bytes),
+  ]);
+  const cut = isComplete ? "" : element("p", { class: "hint" }, `The newest of ${formatCount(coveringCount)} that may hold it.`);
+  return panel("Data objects", [table("Data objects", ["Object", "Level", "Offsets", "Size of the object"], rows), cut], "wide");
 }
 
 function panel(title, content, width = null) {
@@ -118,10 +106,11 @@ function facts(rows) {
   );
 }
 
-function table(columns, rows) {
+function table(label, columns, rows) {
+  const cell = (value, index) => element("td", { class: index === 0 ? "mono wrap" : "number" }, value);
   return element(
     "div",
-    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": columns[0] },
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": label },
     element(
       "table",
       {},
@@ -137,18 +126,8 @@ function table(columns, rows) {
       element(
         "tbody",
         {},
-        rows.map((cells) =>
-          element(
-            "tr",
-            {},
-            cells.map((cell, index) => element("td", { class: index === 0 ? "mono" : "number" }, cell)),
-          ),
-        ),
+        rows.map((cells) => element("tr", {}, cells.map(cell))),
       ),
     ),
   );
-}
-
-function text(value) {
-  return value === null || value === undefined ? NOTHING : String(value);
 }

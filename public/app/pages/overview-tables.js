@@ -25,8 +25,8 @@ function loopRow([loop, { state, words }, age]) {
   return element(
     "tr",
     {},
-    element("th", { scope: "row" }, dot(state, words), loop.name),
-    element("td", {}, loop.intervalMs > 0 ? formatSpan(loop.intervalMs) : "when needed"),
+    element("th", { scope: "row", class: "number" }, dot(state, words), loop.name.replaceAll("_", " ")),
+    element("td", { class: "number" }, loop.intervalMs > 0 ? formatSpan(loop.intervalMs) : "when needed"),
     element("td", { class: "number" }, age),
     element(
       "td",
@@ -72,7 +72,7 @@ function errorItem({ atMs, level, message, count }) {
 
 export function makeNodes() {
   const body = element("tbody");
-  const panel = tablePanel("Nodes", ["Id", "Address", "Epoch", "Slots", "Open", "Placed"], body);
+  const panel = tablePanel("Nodes", ["Id", "Address", "State", "Epoch", "Slots", "Open", "Placed"], body);
   const show = ({ nodes }) => {
     if (nodes === null) return;
     renderWhenChanged(body, nodes, () => nodes.map(nodeRow));
@@ -85,8 +85,14 @@ function nodeRow(node) {
   return element(
     "tr",
     {},
-    element("th", { scope: "row" }, String(node.nodeId), node.local ? element("span", { class: "tag" }, "this node") : null),
+    element(
+      "th",
+      { scope: "row", class: "number" },
+      String(node.nodeId),
+      node.local ? element("span", { class: "tag" }, "this node") : null,
+    ),
     element("td", { class: "mono" }, node.advertisedAddress ?? NOTHING),
+    element("td", {}, element("span", { class: "tag", "data-state": node.state === "live" ? "good" : "quiet" }, node.state)),
     element("td", { class: "number" }, String(node.nodeEpoch)),
     element("td", { class: "number" }, formatCount(node.slots)),
     element("td", { class: "number" }, formatCount(node.openingCount)),
@@ -105,7 +111,7 @@ export function makeTransfers() {
         element(
           "tr",
           {},
-          [streamId, fromNode, toNode].map((value) => element("td", { class: "number" }, String(value))),
+          [streamId, fromNode ?? NOTHING, toNode].map((value) => element("td", { class: "number" }, String(value))),
         ),
       ),
     );

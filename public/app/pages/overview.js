@@ -4,11 +4,11 @@ import { element, renderWhenChanged, setState, setText } from "../dom.js";
 import {
   formatAge,
   formatBytes,
-  formatClock,
   formatCompact,
   formatCount,
   formatInstant,
   formatNumberOf,
+  formatPercent,
   formatSpan,
   NOTHING,
 } from "../format.js";
@@ -20,7 +20,7 @@ export function showOverview(root, _route, { feed, signal }) {
   const subline = element("p", { class: "subline" });
   const health = makeTiles(HEALTH);
   const facts = makeTiles(FACTS);
-  const charts = makeCharts(feed, signal);
+  const charts = makeCharts(signal);
   const tables = { loops: makeLoops(), nodes: makeNodes(), transfers: makeTransfers(), errors: makeErrors(), thisNode: makeThisNode() };
   const { loops, nodes, transfers, errors, thisNode } = tables;
   root.append(
@@ -31,13 +31,15 @@ export function showOverview(root, _route, { feed, signal }) {
       { class: "charts", "aria-label": "Traffic of the last ten minutes" },
       charts.map(({ node }) => node),
     ),
-    element("section", { class: "tiles small-tiles", "aria-label": "Facts" }, facts.nodes),
+    element("section", { class: "tiles small-tiles fact-tiles", "aria-label": "Facts" }, facts.nodes),
     element(
       "div",
       { class: "panels" },
-      element("div", { class: "panel-column" }, loops.node, nodes.node, transfers.node),
+      element("div", { class: "panel-column" }, loops.node),
       element("div", { class: "panel-column" }, errors.node, thisNode.node),
     ),
+    nodes.node,
+    transfers.node,
   );
   const show = () => {
     const { state, long } = nodeState(feed);
@@ -46,7 +48,8 @@ export function showOverview(root, _route, { feed, signal }) {
     setText(subline, sublineOf(feed));
     health.show(feed);
     facts.show(feed);
-    if (feed.activity !== null && feed.link !== "stale") for (const chart of charts) chart.show(feed.activity.samples, feed.nodeNowMs);
+    if (feed.activity !== null && feed.link !== "stale")
+      for (const chart of charts) chart.show(feed.activity.samples, feed.nodeNowMs, feed.activity.startedAtMs);
     for (const table of Object.values(tables)) table.show(feed);
   };
   feed.listenToAll(show, signal);
@@ -63,43 +66,64 @@ function sublineOf({ cluster, activity, nodeNowMs }) {
 
 /** Each: what it is called, and `{ value, note, share?, state? }` of the feed; null while nothing is known. */
 const HEALTH = [
-  ["Write-ahead log", ({ activity }) => (activity === null ? null : filled(activity.backlog.walBytes, activity.backlog.walBytesMax, "of"))],
+  [
+    "Write-ahead log",
+    ({ activity }) => {
+      if (activity === null) return null;
+      const { walBytes, walBytesMax, isStalled } = activity.backlog;
+      const tile = filled(walBytes, walBytesMax);
+      return isStalled ? { ...tile, state: "bad", note: "stalled: appends are refused" } : tile;
+    },
+  ],
   [
     "Waiting for upload",
-    ({ activity }) => (activity === null ? null : filled(activity.backlog.unuploadedBytes, activity.backlog.walBytesMax, "of")),
+    ({ activity }) => {
+      if (activity === null) return null;
+      const { unuploadedBytes, walBytesMax, oldestAgeMs } = activity.backlog;
+      const tile = filled(unuploadedBytes, walBytesMax);
+      return oldestAgeMs === null ? tile : { ...tile, note: `${tile.note}, oldest ${formatSpan(oldestAgeMs)}` };
+    },
   ],
   [
     "Command log",
     (feed) => {
-      const { activity, ready } = feed;
-      if (ready === null) return null;
-      const at = activity?.log.lastAppliedAtMs ?? null;
-      const note = at === null || at === 0 ? "nothing applied yet" : `last applied ${formatAge(feed.nodeNowMs - at)}`;
-      return { value: `#${formatCount(ready.appliedIndex)}`, note };
+      if (feed.activity === null) return null;
+      const { appliedIndex, lastAppliedAtMs, unapplied } = feed.activity.log;
+      const age = lastAppliedAtMs === null ? "nothing applied yet" : `last applied ${formatAge(feed.nodeNowMs - lastAppliedAtMs)}`;
+      const behind = unapplied > 0 ? `${formatNumberOf(unapplied, "row")} behind, ` : "";
+      return { value: `#${formatCount(appliedIndex)}`, note: `${behind}${age}` };
     },
   ],
   [
-    "Event loop delay",
+    "Refused or failed",
     ({ activity }) => {
-      const delayMs = activity?.samples.at(-1)?.eventLoopDelayMs ?? null;
       if (activity === null) return null;
-      const worst = Math.max(0, ...activity.samples.map((sample) => sample.eventLoopDelayMs ?? 0));
-      return { value: formatSpan(delayMs), note: `at most ${formatSpan(worst)} in 10 min`, state: delayMs > 250 ? "warn" : "good" };
+      const refused = sumOf(activity.samples, "refused");
+      const failed = sumOf(activity.samples, "failed");
+      const note =
+        refused + failed === 0 ? "in the last 10 min" : `${formatCount(refused)} refused, ${formatCount(failed)} failed in 10 min`;
+      return { value: formatCount(refused + failed), note, state: failed > 0 ? "bad" : refused > 0 ? "warn" : "good" };
     },
   ],
 ];
 
-function filled(bytes, bytesMax, word) {
-  const share = bytesMax > 0 ? bytes / bytesMax : 0;
+function filled(bytes, bytesMax) {
+  if (bytesMax === 0) return { value: formatBytes(bytes), note: "the node does not append yet" };
+  const share = bytes / bytesMax;
   const state = share >= 0.9 ? "bad" : share >= 0.7 ? "warn" : "good";
-  return { value: formatBytes(bytes), note: `${Math.round(share * 100)} % ${word} ${formatBytes(bytesMax)}`, share, state };
+  return { value: formatBytes(bytes), note: `${formatPercent(share)} of ${formatBytes(bytesMax)}`, share, state };
 }
 
+function sumOf(samples, member) {
+  return samples.reduce((sum, sample) => sum + sample[member], 0);
+}
+
+/** The cards that every version has, then what only this one knows. */
 const FACTS = [
   ["Cluster", ({ cluster }) => cluster && { value: cluster.clusterId, note: "cluster id" }],
   ["Node", ({ cluster }) => cluster && { value: String(cluster.nodeId), note: "node id" }],
   ["Applied index", ({ cluster }) => cluster && { value: formatCount(cluster.appliedIndex), note: "of the command log" }],
-  ["Streams", ({ cluster }) => cluster && { value: formatCount(cluster.streamCount), note: "in the cluster" }],
+  ["Streams", ({ cluster, activity }) => cluster && { value: formatCount(cluster.streamCount), note: openNote(activity) }],
   ["Objects", ({ cluster }) => cluster && { value: formatCount(cluster.objectCount), note: objectNote(cluster) }],
   ["Maintenance", ({ cluster }) => cluster && { value: leaseWord(cluster.leaseHolder), note: "lease of this node" }],
   [
@@ -110,8 +134,28 @@ const FACTS = [
         note: `${formatCount(activity.readers.sse)} SSE, ${formatCount(activity.readers.longPoll)} long poll`,
       },
   ],
+  ["Event loop delay", ({ activity }) => activity && loopDelay(activity.samples)],
   ["Memory", ({ activity }) => activity && { value: formatBytes(activity.memory.residentBytes), note: "resident" }],
+  ["Record cache", ({ activity }) => activity && cacheTile(activity.caches.log)],
 ];
+
+function openNote(activity) {
+  return activity === null ? "\u00a0" : `${formatCount(activity.streams.open)} in use here`;
+}
+
+function loopDelay(samples) {
+  const worst = Math.max(0, ...samples.map(({ eventLoopDelayMs }) => eventLoopDelayMs));
+  return {
+    value: formatSpan(samples.at(-1)?.eventLoopDelayMs),
+    note: `at most ${formatSpan(worst)}`,
+    state: worst > 500 ? "warn" : "quiet",
+  };
+}
+
+function cacheTile({ bytes, hits, misses }) {
+  const share = hits + misses === 0 ? "not asked yet" : `${formatPercent(hits / (hits + misses))} found there`;
+  return { value: formatBytes(bytes), note: share };
+}
 
 function objectNote({ levels }) {
   const bytes = (levels ?? []).reduce((sum, level) => sum + level.bytes, 0);
@@ -152,15 +196,16 @@ function makeTiles(definitions) {
   return { nodes: tiles.map(({ node }) => node), show };
 }
 
-function makeCharts(feed, signal) {
-  const rate = (member) => (sample) => (sample[member] * 1000) / feed.activity.intervalMs;
+function makeCharts(signal) {
+  const rate = (member) => (sample) => (sample.spanMs > 0 ? (sample[member] * 1000) / sample.spanMs : null);
   const appendColor = "--series-append";
   const readColor = "--series-read";
-  const pair = (title, members, format) =>
+  const pair = (title, members, format, isBinary = false) =>
     makeChart({
       title,
       format: (value) => (value === null || value === undefined ? NOTHING : format(value)),
       series: members.map(([label, color, value]) => ({ label, color, value })),
+      isBinary,
       signal,
     });
   const latency = (title, kind) =>
@@ -188,6 +233,7 @@ function makeCharts(feed, signal) {
         ["read", readColor, rate("readBytes")],
       ],
       formatBytes,
+      true,
     ),
     latency("Append latency", "append"),
     latency("Read latency", "read"),
@@ -210,17 +256,21 @@ function makeThisNode() {
         "Last snapshot",
         snapshot.taken === 0 ? "none since the start" : `${formatInstant(snapshot.lastAtMs)}, ${formatBytes(snapshot.lastBytes)}`,
       ],
-      ["Last upload", lastUpload(activity)],
+      ["Uploads", uploadWords(activity)],
+      ["Block cache", activity === null ? NOTHING : blockCacheWords(activity.caches.block)],
     ];
     renderWhenChanged(list, rows, () => rows.map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value))));
   };
   return { node, show };
 }
 
-function lastUpload(activity) {
-  const loop = activity?.loops.find(({ name }) => /upload/i.test(name));
-  if (loop === undefined) return NOTHING;
-  if (loop.lastSuccessAtMs === null) return "none since the start";
-  const failures = loop.failures > 0 ? `, ${formatNumberOf(loop.failures, "failure")}` : "";
-  return `${formatClock(loop.lastSuccessAtMs)}${failures}`;
+function uploadWords(activity) {
+  if (activity === null) return NOTHING;
+  const { count, bytes, failures } = activity.uploads;
+  const failed = failures > 0 ? `, ${formatNumberOf(failures, "failure")}` : "";
+  return count === 0 ? `none since the start${failed}` : `${formatNumberOf(count, "upload")}, ${formatBytes(bytes)}${failed}`;
+}
+
+function blockCacheWords({ bytes, bytesMax }) {
+  return `${formatBytes(bytes)} of ${formatBytes(bytesMax)}`;
 }

@@ -15,7 +15,7 @@ export async function showRecordsView(place, { name, from, stream, signal, navig
   const status = element("p", { class: "list-status", role: "status" }, "Reading…");
   const list = element("div", { class: "records" });
   const empty = element("div", { class: "empty", hidden: true });
-  const expand = element("button", { type: "button" }, "Expand all");
+  const expand = element("button", { type: "button", disabled: true }, "Expand all");
   const pager = makePager((to) => navigate(streamHref(name, { from: to })));
   const goForm = element("form", { class: "go-form" }, field("From offset", offset), element("button", { type: "submit" }, "Go"));
   let mode = "text";
@@ -64,7 +64,7 @@ export async function showRecordsView(place, { name, from, stream, signal, navig
     const { startOffset, nextOffset } = stream.head;
     const newer = nextOffset - page.next;
     const range = page.records.length === 0 ? "No records here" : `${formatCount(page.records[0].seq)} to ${formatCount(page.next - 1)}`;
-    setText(status, newer > 0 ? `${range}; ${formatNumberOf(newer, "record")} behind` : `${range}, the end`);
+    setText(status, newer > 0 ? `${range}; ${formatNumberOf(newer, "newer record")}` : `${range}, the end`);
     pager.show({ start, next: page.next, startOffset, nextOffset });
   };
   stream.listen(showFoot, signal);

@@ -181,21 +181,16 @@ function headTags({ isClosed, contentType, ttlSeconds, expiresAt }) {
 }
 
 function figures(head, inspection) {
-  const known = inspection ?? {};
   const rows = [
     ["Records", head === null ? NOTHING : formatCount(head.nextOffset - head.startOffset)],
     ["First offset", head === null ? NOTHING : formatCount(head.startOffset)],
     ["Next offset", head === null ? NOTHING : formatCount(head.nextOffset)],
-    ["Objects", formatCount(known.objects?.count)],
-    ["Producers", formatCount(producersOf(known)?.length)],
+    ["Objects", formatCount(inspection?.objects.items.length)],
+    ["Producers", formatCount(inspection?.serving?.producers.count)],
   ];
   return rows.map(([label, value]) =>
     element("div", { class: "panel tile" }, element("h2", {}, label), element("p", { class: "tile-value" }, value)),
   );
-}
-
-export function producersOf(inspection) {
-  return inspection?.producers?.items ?? inspection?.producers ?? null;
 }
 
 function markTabs(tabs, name, shown) {
