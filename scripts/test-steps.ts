@@ -50,6 +50,7 @@ export type Tier = "first" | "second" | "long";
 /** Suites that are steps of their own, and so are no part of the unit tests. */
 const SEPARATE_FOLDERS = [
   "test/binary",
+  "test/browser",
   "test/client",
   "test/cluster",
   "test/conformance",
@@ -82,6 +83,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
     { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
     { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
     { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
+    { kind: "program", name: "dashboard in Chromium", file: "test/browser/run.ts", arguments: [], passedMin: 25, minutesMax: 8 },
     { kind: "bun-test", name: "executable", paths: ["test/binary"], ignore: [], passedMin: 1, minutesMax: 3 },
     { kind: "bun-test", name: "real processes", paths: ["test/cluster"], ignore: [], passedMin: 66, minutesMax: 6 },
     { kind: "bun-test", name: "reverse proxies", paths: ["test/proxies"], ignore: [], passedMin: 13, minutesMax: 4 },
