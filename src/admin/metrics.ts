@@ -1,8 +1,9 @@
 /**
  * Words the metrics for Prometheus. Nothing is counted here: a scrape reads what the node's parts have
- * counted anyway, so its cost follows the number of metrics, and a scrape that fails harms nobody else.
+ * counted anyway, so its cost follows the number of metrics, and requests get their turns between two of them.
  */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Clock } from "../lib/clock.ts";
 import type { Durations, HistogramDefinition, Labels, MetricDefinition, ValueDefinition } from "./metric-definitions.ts";
 import type { NodeFigures } from "./node-figures.ts";
 
@@ -11,22 +12,22 @@ export const BUCKET_BOUNDS_MS: readonly number[] = Array.from({ length: 18 }, (_
 
 export class MetricsText {
   readonly #registry = new Registry();
+  readonly #definitions: readonly MetricDefinition[];
+  readonly #clock: Pick<Clock, "soon">;
   readonly #figures: () => Promise<NodeFigures>;
   /** What the scrape under way words. */
   #current: NodeFigures | null = null;
   #scrape: Promise<string> | null = null;
 
-  constructor(definitions: readonly MetricDefinition[], figures: () => Promise<NodeFigures>) {
+  constructor(definitions: readonly MetricDefinition[], clock: Pick<Clock, "soon">, figures: () => Promise<NodeFigures>) {
+    this.#definitions = definitions;
+    this.#clock = clock;
     this.#figures = figures;
     const current = () => this.#current;
     for (const definition of definitions) {
       if (definition.type === "histogram") new FigureHistogram(definition, this.#registry, current);
       else registerValues(definition, this.#registry, current);
     }
-  }
-
-  get contentType(): string {
-    return this.#registry.contentType;
   }
 
   /** Those who ask while one answer is being made share it. */
@@ -39,7 +40,12 @@ export class MetricsText {
 
   async #word(): Promise<string> {
     this.#current = await this.#figures();
-    return this.#registry.metrics();
+    const texts: string[] = [];
+    for (const { name } of this.#definitions) {
+      texts.push(await this.#registry.getSingleMetricAsString(name));
+      await new Promise<void>((resolve) => this.#clock.soon(resolve));
+    }
+    return `${texts.join("\n")}\n`;
   }
 }
 

@@ -37,7 +37,7 @@ export class NodeWatch {
   constructor(parts: NodeWatchParts) {
     this.#parts = parts;
     this.#startedAtMs = parts.clock.nowMs();
-    this.#metrics = new MetricsText(METRICS, async () => this.figures(await countOpenFiles()));
+    this.#metrics = new MetricsText(METRICS, parts.clock, async () => this.figures(await countOpenFiles()));
     this.#sampler = new ActivitySampler(parts.clock, this.streams, Object.values(this.traffic));
   }
 

@@ -1,5 +1,6 @@
 /** What it costs to watch a node: nothing that grows with what is in it, and nothing of its stores (FAULTS Z4). */
 import { expect, spyOn, test } from "bun:test";
+import { METRICS } from "../../src/admin/metric-definitions.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
@@ -64,6 +65,7 @@ test("twenty who ask at once about ten thousand streams walk none of them, and a
   const asked = () => [sql.calls.length, store.creates, store.lists, store.reads.size, store.deletes];
   const figures = spyOn(watch, "figures");
   const askedBefore = asked();
+  const turns = spyOn(clock, "soon");
   const answers = await Promise.all(
     Array.from({ length: POLLERS }, async () => ({ text: await watch.metrics(), activity: watch.activity(null) })),
   );
@@ -71,6 +73,8 @@ test("twenty who ask at once about ten thousand streams walk none of them, and a
   expect(asked()).toEqual(askedBefore);
   // One scrape serves those who ask while it is made.
   expect(figures.mock.calls.length).toBe(POLLERS + 1);
+  // Others get a turn behind each metric.
+  expect(turns.mock.calls.length).toBe(METRICS.length);
   for (const { text, activity } of answers) {
     expect(text).toContain(`\npico_streams ${STREAMS}\n`);
     expect(text.split("\n").length).toBe(before.split("\n").length);
