@@ -1,6 +1,7 @@
 /** Standard input and output as data, one piece at a time: the other side sets the pace, and no more than one piece is held. */
 import fs from "node:fs";
 import { type Clock, sleep } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import { errnoOf } from "../storage/file-error.ts";
 import { type DataInput, type DataOutput, OutputClosed } from "./program-process.ts";
 
@@ -20,7 +21,7 @@ export function standardInput(fileDescriptor: number, isTerminal: boolean, clock
         } catch (error) {
           // Windows tells the end of a pipe so.
           if (errnoOf(error) === "EOF") return 0;
-          if (errnoOf(error) !== "EAGAIN") throw new Error(`the input cannot be read: ${String(error)}`, { cause: error });
+          if (errnoOf(error) !== "EAGAIN") throw new Error(`the input cannot be read: ${messageOf(error)}`, { cause: error });
         }
         await sleep(clock, AGAIN_MS);
       }
@@ -36,7 +37,7 @@ export function standardOutput(fileDescriptor: number, clock: Clock): DataOutput
           at += await writeSome(fileDescriptor, bytes.subarray(at));
         } catch (error) {
           if (errnoOf(error) === "EPIPE") throw new OutputClosed("nobody reads the output any more");
-          if (errnoOf(error) !== "EAGAIN") throw new Error(`the output cannot be written: ${String(error)}`, { cause: error });
+          if (errnoOf(error) !== "EAGAIN") throw new Error(`the output cannot be written: ${messageOf(error)}`, { cause: error });
           await sleep(clock, AGAIN_MS);
         }
       }
