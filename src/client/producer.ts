@@ -113,6 +113,8 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   #epoch: number;
   #nextSeq: number;
   #hasSent = false;
+  /** An attempt for the batch under way failed in a way that does not exclude that the stream has it. */
+  #mayBeWritten = false;
   /** In a row, without an acknowledgement. */
   #claims = 0;
   #isRunning = false;
@@ -270,19 +272,23 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
 
   async #sendBatch(batch: readonly QueuedRecord<Ack>[], close: boolean): Promise<void> {
     this.#underWay = batch;
+    this.#mayBeWritten = false;
     const budget = this.#transport.budget(this.#options.retry);
     const bodies = batch.map(({ bytes }) => bytes);
     for (;;) {
       const stamp = { id: this.id, epoch: this.#epoch, seq: this.#nextSeq };
       try {
         const result = await this.#link.send(bodies, stamp, close, this.#options.signal);
-        if (this.#isShared && result.isDuplicate && !budget.isOutcomeUnknown && this.#raiseEpoch(stamp.epoch)) continue;
+        if (this.#isShared && result.isDuplicate && !this.#mayBeWritten && this.#raiseEpoch(stamp.epoch)) continue;
         this.#checkTaken(result, stamp, budget);
         this.#settle(batch, result, stamp);
         if (close) this.#isStreamCloseDue = false;
         return;
       } catch (error) {
-        if (!this.#claim(error, budget)) await budget.again(error, this.#options.signal);
+        if (this.#claim(error, budget)) continue;
+        // A server that is ended by force answers with 503 too, and an entry that it had begun may survive.
+        this.#mayBeWritten ||= isStreamError(error) && (error.isOutcomeUnknown || (error.status ?? 0) >= 500);
+        await budget.again(error, this.#options.signal);
       }
     }
   }
@@ -294,15 +300,17 @@ export class Producer<Input, Result extends TakenBatch, Ack> {
   #checkTaken(result: Result, { id, epoch, seq }: ProducerStamp, budget: RetryBudget): void {
     if (!result.isDuplicate) return;
     const isFresh = !this.#hasSent && this.#options.firstSeq === undefined && !budget.isOutcomeUnknown;
-    if (!isFresh && (result.producerSeq ?? seq) <= seq) return;
+    const isForeign = this.#isShared ? !this.#mayBeWritten : isFresh;
+    if (!isForeign && (result.producerSeq ?? seq) <= seq) return;
     const message = `the stream took sequence ${seq} of epoch ${epoch} from producer ${id} before, so this batch was not written`;
     throw new StreamError("conflict", `${message}; raise the epoch at each start, and use an id for each writer`);
   }
 
   /** Takes the epoch above the stream's; not if an attempt under a lower one may have been written. */
   #claim(error: unknown, budget: RetryBudget): boolean {
-    const mayClaim = this.#isShared ? !budget.isOutcomeUnknown : this.#options.claim === true && !this.#hasSent && budget.failures === 0;
-    if (!mayClaim || !isStreamError(error, "fenced") || error.facts.producerEpoch === undefined) return false;
+    if (!isStreamError(error, "fenced") || error.facts.producerEpoch === undefined) return false;
+    if (this.#isShared && this.#mayBeWritten) throw error.with({}, { isOutcomeUnknown: true });
+    if (!this.#isShared && (this.#options.claim !== true || this.#hasSent || budget.failures > 0)) return false;
     return this.#raiseEpoch(error.facts.producerEpoch);
   }
 
