@@ -58,6 +58,7 @@ const SEPARATE_FOLDERS = [
   "test/openapi",
   "test/pico",
   "test/proxies",
+  "test/quickstart",
 ];
 
 export const steps: Readonly<Record<Tier, readonly Step[]>> = {
@@ -86,6 +87,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
     { kind: "program", name: "dashboard in Chromium", file: "test/browser/run.ts", arguments: [], passedMin: 25, minutesMax: 8 },
     { kind: "bun-test", name: "executable", paths: ["test/binary"], ignore: [], passedMin: 1, minutesMax: 3 },
     { kind: "bun-test", name: "real processes", paths: ["test/cluster"], ignore: [], passedMin: 66, minutesMax: 6 },
+    { kind: "program", name: "quickstart", file: "test/quickstart/run.ts", arguments: [], passedMin: 1, minutesMax: 3 },
     { kind: "bun-test", name: "reverse proxies", paths: ["test/proxies"], ignore: [], passedMin: 13, minutesMax: 4 },
     {
       kind: "program",
