@@ -7,7 +7,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { version } from "../../package.json";
 import type { AdminRoute } from "./admin-route.ts";
 import { ErrorAnswer } from "./admin-schemas.ts";
-import { durableStreamsOperations } from "./openapi-durable-streams.ts";
+import { DURABLE_STREAMS_PATH, durableStreamsOperations } from "./openapi-durable-streams.ts";
 import { picoOperations } from "./openapi-pico.ts";
 import type { AnswerAbout, ContentAbout, HeaderAbout, OperationAbout, ParameterAbout } from "./operation-about.ts";
 
@@ -50,7 +50,7 @@ export function openApiDocument(routes: readonly AdminRoute[], { durableStreamsU
   for (const { path, method, about } of picoOperations()) add(path, method, about);
   if (durableStreamsUrl !== null) {
     for (const { path, method, about } of durableStreamsOperations()) add(path, method, about);
-    const item = paths.get("/{name}");
+    const item = paths.get(DURABLE_STREAMS_PATH);
     if (item !== undefined) item.servers = [{ url: durableStreamsUrl, description: "The Durable Streams listener" }];
   }
   return {
@@ -95,7 +95,7 @@ function describeOperation(schemas: SchemaTable, path: string, method: string, a
   const { tag, summary, description, parameters = [], body, answers } = about;
   return {
     tags: [tag],
-    operationId: operationId(tag, method, path),
+    operationId: operationId(method, path),
     summary,
     description,
     ...(parameters.length === 0 ? {} : { parameters: parameters.map((parameter) => describeParameter(schemas, parameter)) }),
@@ -144,11 +144,11 @@ function describeContents(schemas: SchemaTable, contents: Readonly<Record<string
   );
 }
 
-/** `get /admin/streams/{name}` is `getAdminStreamsName`; the two protocols share paths, hence the tag of theirs. */
-function operationId(tag: string, method: string, path: string): string {
+/** `get /admin/streams/{name}` is `getAdminStreamsName`. */
+function operationId(method: string, path: string): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
-  const prefix = path === "/{name}" ? [tag.replaceAll(" ", "")] : [];
-  return method.toLowerCase() + [...prefix, ...words].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+  if (path === DURABLE_STREAMS_PATH) words.unshift("DurableStreams");
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
 }
 
 function tagsOf(paths: ReadonlyMap<string, Json>): ReadonlySet<string> {

@@ -14,8 +14,8 @@ import {
   type StreamOperation,
 } from "./stream-operation.ts";
 
-const TAG = "Streams, Durable Streams protocol";
-const PATH = "/{name}";
+const TAG = "Durable Streams protocol";
+export const DURABLE_STREAMS_PATH = "/{name}";
 const TEXT = "text/plain; charset=utf-8";
 
 const Token = t.String({ pattern: "^[0-9]{20}$", description: "Opaque; sorts as text" });
@@ -67,11 +67,11 @@ const DATA_BODY: BodyAbout = {
 
 export function durableStreamsOperations(): readonly StreamOperation[] {
   return [
-    { path: PATH, method: "PUT", about: createAbout() },
-    { path: PATH, method: "POST", about: appendAbout() },
-    { path: PATH, method: "GET", about: readAbout() },
-    { path: PATH, method: "HEAD", about: headAbout() },
-    { path: PATH, method: "DELETE", about: deleteAbout() },
+    { path: DURABLE_STREAMS_PATH, method: "PUT", about: createAbout() },
+    { path: DURABLE_STREAMS_PATH, method: "POST", about: appendAbout() },
+    { path: DURABLE_STREAMS_PATH, method: "GET", about: readAbout() },
+    { path: DURABLE_STREAMS_PATH, method: "HEAD", about: headAbout() },
+    { path: DURABLE_STREAMS_PATH, method: "DELETE", about: deleteAbout() },
   ];
 }
 

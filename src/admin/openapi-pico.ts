@@ -18,7 +18,7 @@ import {
   type StreamOperation,
 } from "./stream-operation.ts";
 
-const TAG = "Streams, Pico protocol";
+const TAG = "Pico protocol";
 const STREAM_PATH = `${PICO_PATH}/{name}`;
 
 const PicoError = t.Object(

@@ -2,36 +2,25 @@
  * Runs the client's cases in a page of Chromium. Servers and proxies run here, and the page asks for them. Without a
  * Chromium nothing is run and the reason is printed, except where `CI` is set: there it is a failure.
  */
-import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
+import { closeWithoutChromium, launchChromium } from "../support/chromium.ts";
 import { closeSuite } from "../support/test-report.ts";
 import type { CasePage } from "./browser-main.ts";
 import type { PageFunctions, PageOffers, RequestNote } from "./browser-stage.ts";
 import { FaultProxy } from "./fault-proxy.ts";
 import { ServeProcess, type ServeProgram } from "./serve-process.ts";
 
-const CHROMIUM_PATH = process.env.PICO_TEST_CHROMIUM ?? "/usr/bin/chromium";
-/** Nothing but the pages under test may use the network. */
-const CHROMIUM_FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 /** For a crowded machine: the slowest cases start servers. */
 const CASE_MS_MAX = 120_000;
 
 process.exit(await main());
 
 async function main(): Promise<number> {
-  if (!existsSync(CHROMIUM_PATH)) return skipAll();
+  const browser = await launchChromium();
+  if (browser === null) return closeWithoutChromium();
   const script = await bundle();
   const pages = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => answer(request, script) });
-  const browser = await chromium.launch({ executablePath: CHROMIUM_PATH, args: CHROMIUM_FLAGS });
   const stage = new HostStage({ bunPath: process.execPath, root: dirname(dirname(import.meta.dir)) });
   try {
     console.log(`Chromium ${browser.version()}`);
@@ -45,14 +34,6 @@ async function main(): Promise<number> {
     await stage.close();
     await pages.stop(true);
   }
-}
-
-function skipAll(): number {
-  const isRequired = process.env.CI !== undefined;
-  console.log(
-    `no Chromium at ${CHROMIUM_PATH}: ${isRequired ? "required here" : "skipped"}; apt-get install chromium, or PICO_TEST_CHROMIUM=PATH`,
-  );
-  return closeSuite(0, isRequired ? 1 : 0, isRequired ? 0 : 1);
 }
 
 async function bundle(): Promise<string> {
