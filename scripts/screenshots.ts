@@ -7,7 +7,7 @@
  */
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { Dashboard } from "../test/browser/dashboard.ts";
 import { append, appendMany, createStream, createStreams } from "../test/browser/streams.ts";
 import { SeededRandom } from "../test/support/seeded-random.ts";
@@ -16,7 +16,7 @@ const folder = join(dirname(import.meta.dir), "docs/images");
 /** Of load before the first picture, so that the charts have something to show. */
 const WARM_UP_SECONDS = 150;
 const BYTES_MAX = 200_000;
-const HEIGHT_MAX = 1500;
+const HEIGHT_MAX = 1400;
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 390, height: 844 };
@@ -28,12 +28,14 @@ interface Shot {
   readonly hash: string;
   /** Brings the page into the state of the picture. */
   readonly prepare: (page: Page) => Promise<unknown>;
+  /** Done once all forms of the page are prepared. */
+  readonly meanwhile?: (dashboard: Dashboard, pages: readonly Page[]) => Promise<void>;
   /** The page is taken as a window shows it, not as long as it is. */
   readonly isWindow?: boolean;
 }
 
 const SHOTS: readonly Shot[] = [
-  { name: "overview", hash: "", prepare: (page) => page.locator(".chart-canvas canvas").nth(3).waitFor() },
+  { name: "overview", hash: "", prepare: openOverview },
   { name: "streams", hash: "#/streams", prepare: (page) => page.locator(".stream-name").first().waitFor(), isWindow: true },
   { name: "records", hash: "#/streams/orders/eu-central?from=120", prepare: openRecord, isWindow: true },
   {
@@ -63,7 +65,7 @@ async function main(): Promise<void> {
   for (const shot of SHOTS) await takeAll(dashboard, shot, only);
   load.stop();
   await isLoaded;
-  await takeAll(dashboard, { name: "unreachable", hash: "", prepare: (page) => seeDeath(dashboard, page) }, only);
+  await takeAll(dashboard, { name: "unreachable", hash: "", prepare: openOverview, meanwhile: seeDeath }, only);
 }
 
 function optionOf(word: string): string | null {
@@ -71,24 +73,31 @@ function optionOf(word: string): string | null {
   return at < 0 ? null : (process.argv[at + 1] ?? null);
 }
 
-async function takeAll(dashboard: Dashboard, { name, hash, prepare, isWindow = false }: Shot, only: string | null): Promise<void> {
-  if (only !== null && only !== name) return;
+/** Opens the page in all four forms, then takes them: what happens in `meanwhile` is seen by each. */
+async function takeAll(dashboard: Dashboard, shot: Shot, only: string | null): Promise<void> {
+  if (only !== null && only !== shot.name) return;
+  const opened: { context: BrowserContext; page: Page; form: string; width: number; height: number }[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [size, viewport] of [["wide", WIDE] as const, ["narrow", NARROW] as const]) {
       const context = await dashboard.newContext({ colorScheme, viewport, reducedMotion: "reduce", timezoneId: "UTC" });
-      const page = await dashboard.open(hash, context);
-      await prepare(page);
-      // The bars are fixed to the window: it grows with the page, up to a height that is still looked at.
-      const height = Math.min(await page.evaluate<number>("document.documentElement.scrollHeight"), HEIGHT_MAX);
-      if (!isWindow) await page.setViewportSize({ width: viewport.width, height: Math.max(height, viewport.height) });
-      await page.evaluate("document.fonts.ready");
-      const path = join(folder, `${name}-${colorScheme}-${size}.png`);
-      await page.screenshot({ path });
-      const bytes = statSync(path).size;
-      console.log(`${path}: ${bytes} bytes${bytes > BYTES_MAX ? `, more than ${BYTES_MAX}` : ""}`);
-      await context.close();
-      if (dashboard.node.hasExited) await dashboard.restart();
+      const page = await dashboard.open(shot.hash, context);
+      await shot.prepare(page);
+      opened.push({ context, page, form: `${colorScheme}-${size}`, ...viewport });
     }
+  }
+  await shot.meanwhile?.(
+    dashboard,
+    opened.map(({ page }) => page),
+  );
+  for (const { context, page, form, width, height } of opened) {
+    // The bars are fixed to the window: it grows with the page, up to a height that is still looked at.
+    const whole = Math.min(await page.evaluate<number>("document.documentElement.scrollHeight"), HEIGHT_MAX);
+    if (shot.isWindow !== true) await page.setViewportSize({ width, height: Math.max(whole, height) });
+    const path = join(folder, `${shot.name}-${form}.png`);
+    await page.screenshot({ path });
+    const bytes = statSync(path).size;
+    console.log(`${path}: ${bytes} bytes${bytes > BYTES_MAX ? `, more than ${BYTES_MAX}` : ""}`);
+    await context.close();
   }
 }
 
@@ -113,11 +122,14 @@ async function openHex(page: Page): Promise<void> {
   await page.locator(".record-text").waitFor();
 }
 
-async function seeDeath(dashboard: Dashboard, page: Page): Promise<void> {
+async function openOverview(page: Page): Promise<void> {
   await page.locator(".chart-canvas canvas").nth(3).waitFor();
   await page.getByText("This node is ready").waitFor();
+}
+
+async function seeDeath(dashboard: Dashboard, pages: readonly Page[]): Promise<void> {
   await dashboard.kill();
-  await page.getByText("Unreachable").waitFor();
+  for (const page of pages) await page.getByText("Unreachable").waitFor();
 }
 
 /** Clients as a small shop would have them. */

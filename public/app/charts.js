@@ -69,7 +69,7 @@ function openPlot(place, { series, format, isBinary, showFigures, last, signal }
       height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: cursors.key }, drag: { x: false, y: false }, points: { size: 7 } },
-      padding: [8, 8, 0, 0],
+      padding: [8, 26, 0, 0],
       scales: {
         x: { range: (self) => [self.nowSeconds - self.spanSeconds, self.nowSeconds] },
         y: { range: (_self, _min, max) => [0, max === null || max <= 0 ? 1 : max * 1.12] },

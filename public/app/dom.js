@@ -42,7 +42,10 @@ export function renderWhenChanged(node, value, makeChildren) {
   const key = JSON.stringify(value);
   if (node.renderedKey === key) return false;
   node.renderedKey = key;
+  // A link that has the focus keeps it in its new form.
+  const held = node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   node.replaceChildren(...makeChildren());
+  if (held !== null) node.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
   return true;
 }
 

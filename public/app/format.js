@@ -70,6 +70,7 @@ export function formatInstant(ms) {
 
 export function formatPercent(share) {
   const percent = share * 100;
+  if (percent > 0 && percent < 0.05) return "< 0.1 %";
   return `${percent > 0 && percent < 0.95 ? percent.toFixed(1) : Math.round(percent)} %`;
 }
 

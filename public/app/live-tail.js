@@ -10,13 +10,14 @@ import { pause, pauseAfter } from "./back-off.js";
 import { readEvents } from "./event-stream.js";
 import { takeLiveSlot } from "./live-slots.js";
 import { Refused, refusal, send, wordsOf } from "./requests.js";
-import { readRecords, streamPath } from "./streams-api.js";
+import { headOfStream, readRecords, streamPath } from "./streams-api.js";
 
 const POLL_MS = 1000;
 const PAGE_RECORDS = 500;
 const PAGE_BYTES = 512 * 1024;
-/** An event stream lasts about a minute. */
+/** An event stream lasts about a minute. One that ends sooner than this is followed by a pause. */
 const EVENTS_TIMEOUT_MS = 10 * 60_000;
+const QUICK_END_MS = 500;
 
 export class LiveTail {
   #run = null;
@@ -25,7 +26,8 @@ export class LiveTail {
   #isWanted = false;
 
   /**
-   * `onRecords(records)` gets what is new; `onGap(from, to)` the offsets that are no longer there;
+   * `onRecords(records)` gets what is new; `onGap(from, to)` what is missing: it goes on at `to`, which is
+   * below `from` where the stream was made anew;
    * `onState(state, words)` one of `events`, `polling`, `waiting`, `paused`, `hidden`, `closed`, `gone`.
    */
   constructor({ name, from, onRecords, onGap, onState, signal }) {
@@ -88,9 +90,10 @@ export class LiveTail {
 
   async #followEvents(outer) {
     const abort = new AbortController();
-    outer.addEventListener("abort", () => abort.abort(), { once: true });
+    const startedAtMs = performance.now();
     const path = `${streamPath(this.name)}?seq=${this.next}&live=sse`;
-    const response = await send(path, { signal: abort.signal, timeoutMs: EVENTS_TIMEOUT_MS });
+    const signal = AbortSignal.any([outer, abort.signal]);
+    const response = await send(path, { signal, timeoutMs: EVENTS_TIMEOUT_MS });
     if (!response.ok) throw refusal(response, await response.text());
     let heard = false;
     for await (const { event, data } of readEvents(response, abort)) {
@@ -103,6 +106,8 @@ export class LiveTail {
     }
     // The head of a stream whose position is above the tail ends without an event: a page says why.
     if (!heard && !outer.aborted) await this.#poll(outer);
+    // A node that stops ends each at once.
+    else if (performance.now() - startedAtMs < QUICK_END_MS) await pause(POLL_MS, outer);
   }
 
   async #poll(signal) {
@@ -131,9 +136,23 @@ export class LiveTail {
     if (error instanceof Refused && error.status === 410 && error.headers.has("pico-start-seq")) {
       return this.#skipTo(Number(error.headers.get("pico-start-seq")));
     }
+    if (error instanceof Refused && error.status === 400 && (await this.#isMadeAnew(signal))) return;
     this.#failures += 1;
     this.onState("waiting", wordsOf(error));
     await pause(pauseAfter(this.#failures), signal);
+  }
+
+  /** A position above the tail: the stream was deleted and created again. Begins with the new one. */
+  async #isMadeAnew(signal) {
+    try {
+      const { startOffset, nextOffset } = await headOfStream(this.name, signal);
+      if (nextOffset >= this.next) return false;
+      this.#skipTo(startOffset);
+      return true;
+    } catch {
+      // The next try says what is wrong.
+      return false;
+    }
   }
 
   #skipTo(offset) {

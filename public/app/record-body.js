@@ -40,22 +40,22 @@ export function previewOf(record) {
   return "no body";
 }
 
-/** The body laid out, and what is to be said about it: `{ text, note }`. */
+/** The body laid out, and what is to be said about it: `{ text, note, isHex }`. */
 export function layOut(record, mode) {
   if (record.body === null || (record.body === undefined && record.body_b64 === undefined)) {
-    return { text: "", note: "This record has no body (null)." };
+    return { text: "", note: "This record has no body (null).", isHex: false };
   }
   if (mode === "hex") return layOutHex(record);
   if (typeof record.body !== "string") {
     const { text, note } = layOutHex(record);
-    return { text, note: joinNotes("The body is not UTF-8 text.", note) };
+    return { text, note: joinNotes("The body is not UTF-8 text.", note), isHex: true };
   }
   const indented = mode === "json" ? indentJson(record.body) : record.body;
   const note = indented === null ? "The body is not JSON; it is shown as text." : null;
   const text = indented ?? record.body;
-  if (text.length <= SHOWN_CHARS_MAX) return { text, note };
+  if (text.length <= SHOWN_CHARS_MAX) return { text, note, isHex: false };
   const cut = `The first ${SHOWN_CHARS_MAX.toLocaleString("en")} of ${text.length.toLocaleString("en")} characters are shown.`;
-  return { text: text.slice(0, SHOWN_CHARS_MAX), note: joinNotes(note, cut) };
+  return { text: text.slice(0, SHOWN_CHARS_MAX), note: joinNotes(note, cut), isHex: false };
 }
 
 function layOutHex(record) {
@@ -69,7 +69,7 @@ function layOutHex(record) {
   const size = sizeOf(record);
   const isCut = size > SHOWN_BYTES_MAX;
   const note = isCut ? `The first ${SHOWN_BYTES_MAX.toLocaleString("en")} of ${size.toLocaleString("en")} bytes are shown.` : null;
-  return { text: lines.join("\n"), note };
+  return { text: lines.join("\n"), note, isHex: true };
 }
 
 /**

@@ -41,7 +41,7 @@ export function recordRow(record, { name, mode, isOpen = false, isLean = false }
 }
 
 function fillBody(place, record, { name, mode, size }) {
-  const { text, note } = layOut(record, mode);
+  const { text, note, isHex } = layOut(record, mode);
   const facts = [
     ["Offset", element("a", { href: streamHref(name, { from: record.seq }) }, String(record.seq))],
     ["Time", formatInstant(record.timestamp)],
@@ -55,7 +55,7 @@ function fillBody(place, record, { name, mode, size }) {
       { class: "record-facts" },
       facts.filter((fact) => fact !== null).map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value))),
     ),
-    element("pre", { class: "record-text", tabindex: "0", "aria-label": `Body of record ${record.seq}` }, text),
+    element("pre", { class: isHex ? "record-text hex" : "record-text", tabindex: "0", "aria-label": `Body of record ${record.seq}` }, text),
     element(
       "p",
       { class: "record-note" },

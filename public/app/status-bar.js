@@ -3,10 +3,18 @@
  * moves when the node goes away; the page itself is then dimmed.
  */
 import { setState, setText } from "./dom.js";
-import { formatAge, formatBytes, formatClock } from "./format.js";
+import { formatAge, formatBytes, formatClock, formatNumberOf } from "./format.js";
 import { POLL_MS } from "./node-feed.js";
 
 const NEVER = new AbortController().signal;
+
+/** What a recovery does, in the order in which it does it. */
+const RECOVERY_STEPS = {
+  survey: "it checks the log",
+  replay: "it replays the log",
+  upload: "it uploads what it replayed",
+  end: "it ends its earlier life",
+};
 
 export function wireStatusBar(feed) {
   const show = () => {
@@ -38,7 +46,7 @@ export function nodeState(feed) {
 function phaseWords({ phase, recovery }) {
   if (recovery === null || recovery === undefined || phase !== "recovering") return phase ?? "starting";
   const { step, segments, bytes } = recovery;
-  return `recovering: ${step}, ${segments} segments and ${formatBytes(bytes)} of the log replayed`;
+  return `recovering: ${RECOVERY_STEPS[step] ?? step}, ${formatNumberOf(segments, "segment")} and ${formatBytes(bytes)} so far`;
 }
 
 function showPill(feed) {

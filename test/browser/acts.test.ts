@@ -52,7 +52,7 @@ describeInBrowser("acts", () => {
       await page.getByLabel("Key (optional)").fill("schlüssel");
       await page.getByRole("button", { name: "Append", exact: true }).click();
       await page.getByRole("link", { name: "offset 0" }).waitFor();
-      await page.getByText("A record a line", { exact: true }).click();
+      await page.getByText("One a line", { exact: true }).click();
       await page.getByLabel("Body").fill("1\n\n2\n3");
       await page.getByRole("button", { name: "Append", exact: true }).click();
       await page.getByRole("link", { name: "offset 1" }).waitFor();

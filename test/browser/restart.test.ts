@@ -112,4 +112,25 @@ describeInBrowser("a node that dies and comes back", () => {
     },
     TEST_MS_MAX,
   );
+
+  test(
+    "a stream that is deleted and made anew while a live tail is paused begins anew, and the page says so",
+    async () => {
+      const { picoUrl } = dashboard;
+      await createStream(picoUrl, "/again", { "content-type": "text/plain" });
+      for (const body of ["a", "b", "c"]) await append(picoUrl, "/again", body);
+      const page = await dashboard.open("#/streams/again?view=live");
+      await page.locator('[data-offset="2"]').waitFor();
+      await page.getByRole("button", { name: "Pause" }).click();
+      expect((await fetch(`${picoUrl}/again`, { method: "DELETE" })).status).toBe(204);
+      await createStream(picoUrl, "/again", { "content-type": "text/plain" });
+      await append(picoUrl, "/again", "new");
+      await page.getByRole("button", { name: "Go on" }).click();
+      await page.getByText("The stream was deleted and created anew").waitFor();
+      await until(page, 'document.querySelectorAll(".record").length === 4');
+      expect(await page.locator(".record-preview").allTextContents()).toEqual(["a", "b", "c", "new"]);
+      await page.close();
+    },
+    TEST_MS_MAX,
+  );
 });

@@ -20,7 +20,7 @@ describe("JSON is indented without a change to what it says", () => {
 
   test("what is no JSON stays as it is, and that is said", () => {
     expect(indentJson("{a:1}")).toBeNull();
-    expect(layOut({ body: "{a:1}" }, "json")).toEqual({ text: "{a:1}", note: "The body is not JSON; it is shown as text." });
+    expect(layOut({ body: "{a:1}" }, "json")).toEqual({ text: "{a:1}", note: "The body is not JSON; it is shown as text.", isHex: false });
   });
 });
 
@@ -28,7 +28,11 @@ describe("bodies", () => {
   test("bytes that are no text are laid out as hex, with their size", () => {
     const record = { body_b64: Buffer.from([0, 255, 65]).toString("base64") };
     expect(sizeOf(record)).toBe(3);
-    expect(layOut(record, "text")).toEqual({ text: `00000000  ${"00 ff 41".padEnd(48)} ··A`, note: "The body is not UTF-8 text." });
+    expect(layOut(record, "text")).toEqual({
+      text: `00000000  ${"00 ff 41".padEnd(48)} ··A`,
+      note: "The body is not UTF-8 text.",
+      isHex: true,
+    });
   });
 
   test("a large body is cut, and that is said", () => {
@@ -42,7 +46,7 @@ describe("bodies", () => {
 
   test("no body, an empty one and lines are told apart", () => {
     expect(layOut({ body: null }, "text").note).toBe("This record has no body (null).");
-    expect(layOut({ body: "" }, "text")).toEqual({ text: "", note: null });
+    expect(layOut({ body: "" }, "text")).toEqual({ text: "", note: null, isHex: false });
     expect(previewOf({ body: "two\n  lines" })).toBe("two lines");
     expect(sizeOf({ body: "ä" })).toBe(2);
   });
@@ -61,7 +65,7 @@ test("numbers have few digits and a unit", () => {
     "1 h 1 min",
   ]);
   expect([0, 1400, 90_000].map(formatAge)).toEqual(["just now", "1 s ago", "1 min 30 s ago"]);
-  expect([0.001, 0.5, 0].map(formatPercent)).toEqual(["0.1 %", "50 %", "0 %"]);
+  expect([0.001, 0.5, 0, 0.0001].map(formatPercent)).toEqual(["0.1 %", "50 %", "0 %", "< 0.1 %"]);
   expect(["30", "86400", 90_061].map(formatLifetime)).toEqual(["30 s", "1 d", "1 d 1 h"]);
   expect([formatCompact(null), formatBytes(undefined), formatSpan(Number.NaN)]).toEqual(["–", "–", "–"]);
 });

@@ -11,8 +11,8 @@ const LINES_MAX = 10_000;
 
 const WAYS = [
   ["one", "One record"],
-  ["lines", "A record a line"],
-  ["base64", "Base64 bytes"],
+  ["lines", "One a line"],
+  ["base64", "Base64"],
 ];
 
 export async function showAppendView(place, { name, stream, signal }) {

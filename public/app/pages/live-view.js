@@ -80,10 +80,11 @@ export async function showLiveView(place, { name, stream, signal }) {
 }
 
 function gapRow(name, from, to) {
+  const isNew = to < from;
   return element(
     "p",
     { class: "gap-row" },
-    `Offsets ${formatCount(from)} to ${formatCount(to - 1)} were trimmed away; `,
+    isNew ? "The stream was deleted and created anew; " : `Offsets ${formatCount(from)} to ${formatCount(to - 1)} were trimmed away; `,
     element("a", { href: streamHref(name, { from: to }) }, `it goes on at ${formatCount(to)}`),
   );
 }

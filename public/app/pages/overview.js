@@ -148,7 +148,7 @@ function loopDelay(samples) {
   return {
     value: formatSpan(samples.at(-1)?.eventLoopDelayMs),
     note: `at most ${formatSpan(worst)}`,
-    state: worst > 500 ? "warn" : "quiet",
+    state: samples.at(-1)?.eventLoopDelayMs > 500 ? "warn" : "quiet",
   };
 }
 

@@ -20,6 +20,8 @@ export async function showRecordsView(place, { name, from, stream, signal, navig
   const goForm = element("form", { class: "go-form" }, field("From offset", offset), element("button", { type: "submit" }, "Go"));
   let mode = "text";
   let page = null;
+  let isAsking = false;
+  let isRefused = false;
 
   const modes = element("div");
   place.append(
@@ -60,27 +62,38 @@ export async function showRecordsView(place, { name, from, stream, signal, navig
     showFoot();
   };
   const showFoot = () => {
-    if (page === null) return;
     const { startOffset, nextOffset } = stream.head;
     const newer = nextOffset - page.next;
     const range = page.records.length === 0 ? "No records here" : `${formatCount(page.records[0].seq)} to ${formatCount(page.next - 1)}`;
     setText(status, newer > 0 ? `${range}; ${formatNumberOf(newer, "newer record")}` : `${range}, the end`);
     pager.show({ start, next: page.next, startOffset, nextOffset });
   };
-  stream.listen(showFoot, signal);
-  try {
-    page = await readRecords({ name, from: start, count: PAGE_RECORDS, bytes: PAGE_BYTES, signal });
-    showPage();
-  } catch (error) {
-    if (signal.aborted) return;
+  const load = async () => {
+    isAsking = true;
+    try {
+      page = await readRecords({ name, from: start, count: PAGE_RECORDS, bytes: PAGE_BYTES, signal });
+      delete status.dataset.state;
+      showPage();
+    } catch (error) {
+      if (!signal.aborted) showProblem(error);
+    }
+    isAsking = false;
+  };
+  const showProblem = (error) => {
     status.dataset.state = "bad";
     setText(status, wordsOf(error));
     pager.show({ start, next: start, startOffset: stream.head.startOffset, nextOffset: stream.head.nextOffset });
-    if (error instanceof Refused) {
-      empty.hidden = false;
-      empty.replaceChildren(element("h2", {}, "No records at this offset"), element("p", {}, error.message));
-    }
-  }
+    isRefused = error instanceof Refused;
+    if (!isRefused) return;
+    empty.hidden = false;
+    empty.replaceChildren(element("h2", {}, "No records at this offset"), element("p", {}, error.message));
+  };
+  // A node that was away is asked again once it is back; a refusal stays.
+  stream.listen(() => {
+    if (page !== null) showFoot();
+    else if (!isAsking && !isRefused && stream.problem === null) void load();
+  }, signal);
+  await load();
 }
 
 function emptyWords(name, { nextOffset, isClosed }) {

@@ -143,16 +143,20 @@ function streamRow(item) {
     "tr",
     {},
     element("th", { scope: "row" }, element("a", { class: "stream-name mono", href: streamHref(name) }, name)),
-    element("td", { class: "mono", "data-label": "Content type" }, contentType),
+    element("td", { class: "mono", "data-cell": "type" }, contentType),
     element(
       "td",
-      { class: "number", "data-label": "Records", title: records === NOTHING ? "known once the stream is used" : null },
+      {
+        class: "number",
+        "data-cell": records === NOTHING ? "unknown" : "records",
+        title: records === NOTHING ? "known once the stream is used" : null,
+      },
       records,
     ),
-    element("td", { "data-label": "Lifetime" }, lifetime),
+    element("td", { "data-cell": lifetime === "unlimited" ? "unlimited" : "lifetime" }, lifetime),
     element(
       "td",
-      { "data-label": "State" },
+      { "data-cell": "state" },
       element("span", { class: "tag", "data-state": closed ? "quiet" : "good" }, closed ? "closed" : "open"),
     ),
   );
