@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { eventually } from "../cluster/eventually.ts";
 import { EXECUTABLE, freePorts, NodeProcess, type Ports } from "../cluster/node-process.ts";
-import { CHROMIUM_FLAGS, CHROMIUM_PATH } from "./chromium.ts";
+import { launchChromium } from "../support/chromium.ts";
 
 /** For a crowded machine: what a test waits for, unless it says otherwise. */
 const WAIT_MS_MAX = 20_000;
@@ -45,8 +45,9 @@ export class Dashboard implements AsyncDisposable {
   static async start(): Promise<Dashboard> {
     const folder = mkdtempSync(join(tmpdir(), "pico-dashboard-"));
     const ports = await freePorts();
+    const browser = await launchChromium();
+    if (browser === null) throw new Error("no Chromium is there");
     const node = await NodeProcess.start(nodeOptions(folder, ports));
-    const browser = await chromium.launch({ executablePath: CHROMIUM_PATH, args: CHROMIUM_FLAGS });
     return new Dashboard(ports, browser, folder, node);
   }
 

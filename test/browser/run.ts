@@ -3,12 +3,12 @@
  * the system does not allow that (no root, no `unshare`), they run as they are: each page's requests are judged anyway.
  * Without a Chromium nothing is run and the reason is printed, except where `CI` is set: there it is a failure.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { readJunitCounts } from "../../scripts/test-report.ts";
+import { CHROMIUM_PATH, closeWithoutChromium } from "../support/chromium.ts";
 import { closeSuite } from "../support/test-report.ts";
-import { chromiumIsMissing } from "./chromium.ts";
 
 const root = dirname(dirname(import.meta.dir));
 const CUT_OFF = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"];
@@ -16,7 +16,7 @@ const CUT_OFF = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"
 process.exit(await main());
 
 async function main(): Promise<number> {
-  if (chromiumIsMissing !== null) return skipAll(chromiumIsMissing);
+  if (!existsSync(CHROMIUM_PATH)) return closeWithoutChromium();
   const isCutOff = await succeeds([...CUT_OFF, "true"]);
   console.log(isCutOff ? "the network is cut off" : "the network could not be cut off; requests are judged one by one");
   const folder = mkdtempSync(join(tmpdir(), "pico-browser-"));
@@ -25,7 +25,6 @@ async function main(): Promise<number> {
     const words = [process.execPath, "test", "--timeout=120000", "--reporter=junit", `--reporter-outfile=${reportPath}`, "test/browser"];
     const child = Bun.spawn([...(isCutOff ? CUT_OFF : []), ...words, ...process.argv.slice(2)], {
       cwd: root,
-      env: { ...process.env, ...(isCutOff ? { PICO_TEST_CUT_OFF: "true" } : {}) },
       stdio: ["ignore", "inherit", "inherit"],
     });
     const exitCode = await child.exited;
@@ -36,12 +35,6 @@ async function main(): Promise<number> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function skipAll(reason: string): number {
-  const isRequired = process.env.CI !== undefined;
-  console.log(`${reason} (${isRequired ? "required here" : "skipped"})`);
-  return closeSuite(0, isRequired ? 1 : 0, isRequired ? 0 : 1);
 }
 
 async function succeeds(command: readonly string[]): Promise<boolean> {
