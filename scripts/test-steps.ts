@@ -132,7 +132,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       file: "test/cluster/append-pipe.ts",
       arguments: ["--gib", "10"],
       passedMin: 6,
-      minutesMax: 60,
+      minutesMax: 120,
     },
     { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
   ],
