@@ -3,8 +3,10 @@
  * is read where `Content-Length` says so and while counting where nothing does; cut short, its promise
  * rejects, and nothing of what had arrived is used.
  *
- * Bodies that are being received share a bound over all connections of the node. A small one counts with its
- * length, a large one with what has come of it: whoever announces much and sends nothing takes no room from others.
+ * Bodies that are being received share a bound over all connections of the node. What has come counts, so that
+ * whoever announces much and sends nothing takes no room from others. A small body is cheaper to take at once and
+ * counts with its length from the start, but such lengths have a part of the bound and no more: where that is
+ * taken, small bodies are read like the large ones.
  */
 import { concatBytes, EMPTY_BYTES } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
@@ -13,8 +15,11 @@ import type { MaybePromise } from "../streams/stream-service.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseStrictU64 } from "./integers.ts";
 
-/** Such a body comes in a few packets, and is cheaper to take at once. */
+/** Such a body comes in a few packets. */
 const SMALL_BYTES_MAX = 64 * KIB;
+
+/** Part of the bound that lengths may take of which nothing has come. */
+const ANNOUNCED_SHARE = 1 / 4;
 
 /** All that are being received by one node. */
 export class RequestBodies {
@@ -22,6 +27,8 @@ export class RequestBodies {
   readonly #bytesMax: number;
   readonly #bytesInFlightMax: number;
   #bytesInFlight = 0;
+  /** Of them, those that count with the lengths of small bodies. */
+  #bytesAnnounced = 0;
 
   constructor(bytesMax: number, bytesInFlightMax = REQUEST_BODIES_BYTES_MAX) {
     this.#bytesMax = bytesMax;
@@ -50,8 +57,14 @@ export class RequestBodies {
       });
     }
     const length = this.#lengthOf(headers["content-length"]);
-    if (length === 0 || request.body === null) return EMPTY_BYTES;
-    return length === null || length > SMALL_BYTES_MAX ? this.#readCounted(request.body) : this.#readSmall(request, length);
+    if (length === 0) return EMPTY_BYTES;
+    if (length !== null && this.#mayAnnounce(length)) return this.#readAtOnce(request, length);
+    // Asking for `body` makes a stream of it, which costs more than most bodies: not on the way above.
+    return request.body === null ? EMPTY_BYTES : this.#readCounted(request.body);
+  }
+
+  #mayAnnounce(length: number): boolean {
+    return length <= SMALL_BYTES_MAX && this.#bytesAnnounced + length <= this.#bytesInFlightMax * ANNOUNCED_SHARE;
   }
 
   /** Null where the request does not say. */
@@ -63,10 +76,12 @@ export class RequestBodies {
     return Number(length);
   }
 
-  #readSmall(request: Request, length: number): Promise<Uint8Array> {
+  #readAtOnce(request: Request, length: number): Promise<Uint8Array> {
     this.#take(length);
+    this.#bytesAnnounced += length;
     return request.bytes().finally(() => {
       this.#bytesInFlight -= length;
+      this.#bytesAnnounced -= length;
     });
   }
 
