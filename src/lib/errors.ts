@@ -60,7 +60,11 @@ export function isPicoError(error: unknown, code?: ErrorCode): error is PicoErro
   return error instanceof PicoError && (code === undefined || error.code === code);
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; whoever asks is in the middle of handling it, so this throws nothing. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return "something was thrown that has no text";
+  }
 }

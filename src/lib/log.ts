@@ -10,6 +10,7 @@
 import pino, { type DestinationStream } from "pino";
 import type { Clock } from "./clock.ts";
 import { PicoError } from "./errors.ts";
+import { escapeControls } from "./plain-text.ts";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 export const LOG_LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error", "silent"];
@@ -121,9 +122,4 @@ function formatError(error: Record<string, unknown>): string {
 function formatValue(value: unknown): string {
   if (typeof value === "string" && /^[^\s"=\p{C}]+$/u.test(value)) return value;
   return escapeControls(JSON.stringify(value));
-}
-
-/** Names of streams are anybody's choice: none may move the cursor or start a line of its own. */
-function escapeControls(text: string): string {
-  return text.replace(/\p{C}/gu, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`);
 }

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "./clock.ts";
 import { messageOf } from "./errors.ts";
+import { boundedText } from "./plain-text.ts";
 
 /** Of an error's message. */
 const ERROR_CHARACTERS_MAX = 300;
@@ -16,7 +17,7 @@ export interface LoopFigures {
   /** Monotonic times of the ends of rounds; null before the first. */
   readonly lastSuccessMs: number | null;
   readonly lastFailureMs: number | null;
-  /** Message of the last failure, bounded; kept when rounds succeed again. */
+  /** Message of the last failure, bounded, without control characters; kept when rounds succeed again. */
   readonly lastError: string | null;
   /** Since the start. */
   readonly failures: number;
@@ -56,7 +57,7 @@ export class LoopRecord implements LoopFigures {
 
   failed(error: unknown): void {
     this.#lastFailureMs = this.clock.monotonicMs();
-    this.#lastError = messageOf(error).slice(0, ERROR_CHARACTERS_MAX);
+    this.#lastError = boundedText(messageOf(error), ERROR_CHARACTERS_MAX);
     this.#failures += 1;
   }
 }

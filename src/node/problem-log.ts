@@ -6,12 +6,13 @@ import type { Clock } from "../lib/clock.ts";
 import { isPicoError, messageOf } from "../lib/errors.ts";
 import { PROBLEM_CHARACTERS_MAX, PROBLEMS_MAX } from "../lib/limits.ts";
 import type { LogFields, Logger } from "../lib/log.ts";
+import { boundedText } from "../lib/plain-text.ts";
 
 export interface Problem {
   /** Wall clock of the last time. */
   readonly atMs: number;
   readonly level: "warn" | "error";
-  /** What the log says, with the error's message; bounded. */
+  /** What the log says, with the error's message; bounded, without control characters. */
   readonly message: string;
   /** How often, while it was among those remembered. */
   readonly count: number;
@@ -70,7 +71,7 @@ export class ProblemLog implements Logger {
 
   #remember(level: Problem["level"], text: string, fields: LogFields | undefined): void {
     this.#counts[level] += 1;
-    const message = describe(text, fields?.error).slice(0, PROBLEM_CHARACTERS_MAX);
+    const message = boundedText(describe(text, fields?.error), PROBLEM_CHARACTERS_MAX);
     const key = `${level} ${message}`;
     const count = (this.#problems.get(key)?.count ?? 0) + 1;
     this.#problems.delete(key);

@@ -31,6 +31,18 @@ describe("the problems that a log remembers", () => {
     expect(log.counts.error).toBe(1000);
   });
 
+  test("a name that a client chose moves no cursor and turns no text around; what has no text is one all the same", () => {
+    const log = new ProblemLog(silentLogger, new ManualClock());
+    log.error("request failed", { error: new Error("/a\u001b[2J\u202e\n/b") });
+    log.error("cut", { error: new Error("😀".repeat(PROBLEM_CHARACTERS_MAX)) });
+    const textless: unknown = Object.create(null);
+    log.warn("thrown", { error: textless });
+    const [thrown, cut, named] = log.problems;
+    expect(named?.message).toBe("request failed: /a\\u001b[2J\\u202e\\u000a/b");
+    expect(cut?.message.isWellFormed()).toBe(true);
+    expect(thrown?.message).toBe("thrown: something was thrown that has no text");
+  });
+
   test("the line is written as ever", () => {
     const lines: string[] = [];
     const clock = new ManualClock();
