@@ -55,12 +55,12 @@ function registerValues({ type, name, help, labels, read }: ValueDefinition, reg
     const figures = current();
     return figures === null ? [] : read(figures);
   };
+  // A reset leaves a metric without labels at 0, which is not the same as no value: that is removed.
   if (type === "gauge") {
     new Gauge({
       ...base,
       collect() {
         this.reset();
-        // A reset leaves a gauge without labels at 0, which is not the same as no value.
         this.remove({});
         for (const { labels: of, value } of values()) this.set(of, value);
       },
@@ -71,6 +71,7 @@ function registerValues({ type, name, help, labels, read }: ValueDefinition, reg
     ...base,
     collect() {
       this.reset();
+      this.remove({});
       for (const { labels: of, value } of values()) this.inc(of, value);
     },
   });

@@ -2,8 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { METRICS } from "../../src/admin/metric-definitions.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { NodeWatch } from "../../src/node/node-watch.ts";
+import { ProblemLog } from "../../src/node/problem-log.ts";
 import { MemoryNode } from "../support/memory-node.ts";
 import { type ParsedMetric, parsePrometheusText } from "../support/prometheus-text.ts";
+import { silentLog } from "../support/silent-log.ts";
 
 const TEXT = { "content-type": "text/plain" };
 const UNITS = ["seconds", "bytes", "total", "info"];
@@ -41,6 +45,17 @@ describe("the metrics of a node", () => {
         expect({ name, labels: names.sort() }).toEqual({ name, labels: [...labels].sort() });
       }
     }
+  });
+
+  test("while the metadata is being loaded, what depends on it has no value, counters too", async () => {
+    const log = new ProblemLog(silentLog, systemClock);
+    const watch = new NodeWatch({ clock: systemClock, log, core: () => null, isReady: () => false });
+    const metrics = parsePrometheusText(await watch.metrics());
+    const empty = [...metrics.values()].filter(({ series }) => series.length === 0).map(({ name }) => name);
+    const full = await scrape();
+    const apart = /^pico_(http|append|read|live|log_problems|event_loop|process|build|ready)/;
+    expect(empty.filter((name) => name !== "pico_process_open_fds")).toEqual([...full.keys()].filter((name) => !apart.test(name)));
+    expect(metrics.get("pico_ready")?.series).toEqual([{ name: "pico_ready", labels: {}, value: 0 }]);
   });
 
   test("names follow the conventions: prefix, lower case, base units, _total for counters and for nothing else", () => {
