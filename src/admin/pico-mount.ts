@@ -2,6 +2,7 @@
  * The Pico protocol below `/pico` of the admin listener: the same handler as on its own listener, for pages
  * that are served here and so may ask nobody else. Which pages may, the admin listener's rules say.
  */
+import type { Clock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import { type Exchange, mountedAt } from "../protocol/exchange.ts";
 import type { OriginPolicy } from "../protocol/origin-policy.ts";
@@ -11,6 +12,7 @@ import { createPicoHandler } from "../protocol/pico-handler.ts";
 import type { ProtocolContext } from "../protocol/protocol-context.ts";
 import { type ExchangeHandler, refusing, watched } from "../protocol/protocol-edge.ts";
 import { shorten } from "../protocol/shorten.ts";
+import type { RequestObserver } from "../protocol/traffic.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 
 export const PICO_PATH = "/pico";
@@ -22,33 +24,47 @@ export function isBelowPico(rawPath: string): boolean {
   return rawPath.startsWith(PICO_PATH) && (rawPath.length === PICO_PATH.length || rawPath.charCodeAt(PICO_PATH.length) === 0x2f);
 }
 
-export class PicoMount {
-  readonly #handler: ExchangeHandler;
-  /** The handler, watched once it serves. */
-  #answer: ExchangeHandler;
-  #context: PicoContext | null = null;
+export interface PicoMountParts {
+  /** Which pages may ask. */
+  readonly policy: OriginPolicy;
+  readonly log: ProtocolContext["log"];
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** Is told of each answer, also of those that come before the node serves. @default nobody is told */
+  readonly observer?: RequestObserver | undefined;
+}
 
-  constructor(policy: OriginPolicy, log: ProtocolContext["log"]) {
-    const pico = createPicoHandler({ policy, log, context: () => this.#context });
-    this.#handler = refusing(
+export class PicoMount {
+  readonly #answer: ExchangeHandler;
+  #context: PicoContext | null = null;
+  #isOpen = false;
+
+  constructor({ policy, log, clock, observer }: PicoMountParts) {
+    const pico = createPicoHandler({
+      policy,
+      log,
+      context: () => (this.#isOpen ? this.#context : null),
+      // What is being answered when the mount closes may find it too.
+      onInvariantBroken: (error) => this.#context?.onInvariantBroken(error),
+    });
+    const handler = refusing(
       (exchange) => {
         checkDestination(exchange);
         return pico(exchange);
       },
       (exchange, error) => picoError(exchange, error, log),
     );
-    this.#answer = this.#handler;
+    this.#answer = watched(handler, clock, observer);
   }
 
   /** Serves the node's streams from here on; before it everything is `unavailable`. */
   open(base: ProtocolContext): void {
     this.#context = openPicoContext(base);
-    this.#answer = watched(this.#handler, base.clock, base.observers?.pico);
+    this.#isOpen = true;
   }
 
   /** What comes from here on is `unavailable`; what is being answered goes on. */
   close(): void {
-    this.#context = null;
+    this.#isOpen = false;
   }
 
   /** For a path that `isBelowPico`. */

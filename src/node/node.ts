@@ -147,7 +147,7 @@ class Node implements RunningNode {
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
     const policy = makeOriginPolicy({ corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
-    const pico = new PicoMount(policy, this.#log);
+    const pico = new PicoMount({ policy, log: this.#log, clock: systemClock, observer: this.#watch.traffic.pico });
     this.#picoMount = pico;
     this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles(), pico });
     this.#bound.admin = this.#admin.listen(bindOptions(admin.listen)).address;

@@ -24,10 +24,11 @@ export interface PicoHandlerParts {
   readonly log: ProtocolContext["log"];
   /** Null while there is nothing to serve: `unavailable`. */
   readonly context: () => PicoContext | null;
+  readonly onInvariantBroken: ProtocolContext["onInvariantBroken"];
 }
 
 /** Answers everything; throws nothing. */
-export function createPicoHandler({ policy, log, context }: PicoHandlerParts): ExchangeHandler {
+export function createPicoHandler({ policy, log, context, onInvariantBroken }: PicoHandlerParts): ExchangeHandler {
   function handle(exchange: Exchange): MaybePromise<Response> {
     const verdict = judgeExchange(policy, exchange);
     if (exchange.method === "OPTIONS") return picoOptions(exchange);
@@ -44,11 +45,7 @@ export function createPicoHandler({ policy, log, context }: PicoHandlerParts): E
     return dispatch(ready, exchange, name);
   }
 
-  return refusing(
-    handle,
-    (exchange, error) => picoError(exchange, error, log),
-    (error) => context()?.onInvariantBroken(error),
-  );
+  return refusing(handle, (exchange, error) => picoError(exchange, error, log), onInvariantBroken);
 }
 
 function dispatch(context: PicoContext, exchange: Exchange, name: string): MaybePromise<Response> {

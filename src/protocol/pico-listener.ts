@@ -7,8 +7,8 @@ import { originPolicyOf, watched, withExchange } from "./protocol-edge.ts";
 
 export function createPicoListener(base: ProtocolContext): HttpListener {
   const context = openPicoContext(base);
-  const { settings, log } = base;
-  const handler = createPicoHandler({ policy: originPolicyOf(settings), log, context: () => context });
+  const { settings, log, onInvariantBroken } = base;
+  const handler = createPicoHandler({ policy: originPolicyOf(settings), log, context: () => context, onInvariantBroken });
   return createHttpListener(base, withExchange(watched(handler, base.clock, base.observers?.pico)), (error) => {
     log.error("request failed before it reached the protocol", { error });
     return Response.json({ error: "internal", message: "the server failed; its log has the cause" }, { status: 500 });

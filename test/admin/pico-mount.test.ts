@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { isBelowPico } from "../../src/admin/pico-mount.ts";
+import { InvariantError } from "../../src/lib/assert.ts";
 import type { Route } from "../../src/ownership/router.ts";
+import { Traffic } from "../../src/protocol/traffic.ts";
+import type { StreamService } from "../../src/streams/stream-service.ts";
 import { openAdmin, type TestAdmin } from "../support/admin-listener.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { testContext } from "../support/test-listener.ts";
@@ -13,8 +16,10 @@ describe("the Pico protocol below /pico", () => {
   let admin: TestAdmin;
   let node: TestNode;
   let stopping: AbortController;
+  let traffic: Traffic;
   beforeEach(async () => {
-    admin = openAdmin({ corsOrigins: ["https://ops.example"] });
+    traffic = new Traffic();
+    admin = openAdmin({ corsOrigins: ["https://ops.example"], observer: traffic });
     node = await new TestNode().start(1);
     stopping = new AbortController();
   });
@@ -113,6 +118,24 @@ describe("the Pico protocol below /pico", () => {
     expect((await ask("/pico/s", { method: "PUT" })).status).toBe(201);
     admin.pico.close();
     await check();
+    // The traffic of the protocol has all of them, and nothing else that the listener answered.
+    expect([traffic.overloadCount, traffic.errorCount("unavailable")]).toEqual([6, 6]);
+    expect(traffic.operations.get("create")?.answers).toEqual({ "2xx": 1, "3xx": 0, "4xx": 0, "5xx": 2 });
+    expect(traffic.operations.get("read")?.durations.count).toBe(2);
+  });
+
+  test("a request that finds a broken invariant after the stop began ends the node as ever", async () => {
+    const broken: unknown[] = [];
+    const { promise: page, reject } = Promise.withResolvers<never>();
+    const service: StreamService = Object.assign(Object.create(node.streams), { read: () => page });
+    admin.pico.open({ ...testContext(service, stopping.signal), onInvariantBroken: (error) => broken.push(error) });
+    const answer = ask("/pico/s");
+    while (admin.listener.pendingRequests < 1) await quiet();
+    admin.pico.close();
+    const error = new InvariantError("a test broke it");
+    reject(error);
+    expect((await answer).status).toBe(500);
+    expect(broken).toEqual([error]);
   });
 
   test("an event stream has its head at once and its end at the stop, and only then the listener is idle", async () => {

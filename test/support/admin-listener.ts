@@ -7,6 +7,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
 import { makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
+import type { RequestObserver } from "../../src/protocol/traffic.ts";
 import type { ShippedFile } from "../../src/storage/shipped-files.ts";
 import { silentLog } from "./silent-log.ts";
 
@@ -15,6 +16,8 @@ export interface TestAdminOptions {
   readonly files?: readonly ShippedFile[];
   readonly corsOrigins?: readonly string[];
   readonly log?: Logger;
+  /** Of the Pico protocol. */
+  readonly observer?: RequestObserver;
 }
 
 export interface TestAdmin {
@@ -30,7 +33,13 @@ export function openAdmin(options: TestAdminOptions = {}): TestAdmin {
   return { listener, address: listener.listen({ hostname: "127.0.0.1", port: 0 }).address, pico: context.pico };
 }
 
-export function testAdminContext({ source = {}, files = [], corsOrigins = [], log = silentLog }: TestAdminOptions = {}): AdminContext {
+export function testAdminContext({
+  source = {},
+  files = [],
+  corsOrigins = [],
+  log = silentLog,
+  observer,
+}: TestAdminOptions = {}): AdminContext {
   const policy = makeOriginPolicy({ corsOrigins, allowedHosts: [], advertisedUrls: [] });
   const missing: AdminSource = {
     ready: notThere,
@@ -41,7 +50,7 @@ export function testAdminContext({ source = {}, files = [], corsOrigins = [], lo
     metrics: notThere,
     durableStreamsUrl: () => null,
   };
-  const pico = new PicoMount(policy, log);
+  const pico = new PicoMount({ policy, log, clock: systemClock, observer });
   return { source: { ...missing, ...source }, policy, log, clock: systemClock, files, pico };
 }
 
