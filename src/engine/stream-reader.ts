@@ -7,7 +7,7 @@
  * brought to the head of the log and the search repeated before it counts as damage (FAULTS G2).
  */
 import { PicoError } from "../lib/errors.ts";
-import { OBJECT_READS_MAX } from "../lib/limits.ts";
+import { OBJECT_READS_MAX, STREAM_GAPS_MAX } from "../lib/limits.ts";
 import { mapConcurrently } from "../lib/map-concurrently.ts";
 import type { ObjectEntry, StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
@@ -15,6 +15,7 @@ import type { DataObjectReaders } from "./data-object-readers.ts";
 import type { LogCache } from "./log-cache.ts";
 import { PageBuilder } from "./page-builder.ts";
 import { RecordBatchView } from "./record-batch-view.ts";
+import { StreamGaps } from "./stream-gaps.ts";
 import type { TailState } from "./tail-state.ts";
 
 /** Searches of the view's objects before a record counts as lost. */
@@ -37,6 +38,8 @@ interface Home {
 }
 
 export class StreamReader {
+  readonly #gaps = new StreamGaps(STREAM_GAPS_MAX);
+
   constructor(
     private readonly cache: LogCache,
     private readonly metadata: Metadata,
@@ -132,32 +135,68 @@ export class StreamReader {
     return { streamId: home.streamId, end };
   }
 
-  /** Takes what one data object holds from `page.next` on; null, or which object the store turned out not to have. */
+  /**
+   * Takes what one data object holds from `page.next` on; null, or which object the store turned out not to have.
+   * The older an object, the lower its offsets of a stream, as a rule: the right one is found by bisection, and
+   * only where that misses each one is asked.
+   */
   async #takeStored(home: Home, page: PageBuilder, { holders }: Holdings): Promise<string | null> {
-    const before = page.next;
     let missing: string | null = null;
-    for (const holder of holders) {
-      if (holder.fromOffset > page.next) continue;
-      const batches = await this.objects.readBatches(holder.object, home.streamId, page.next, page.bytesLeft);
-      if (batches === "object_missing") {
-        missing = missingFromStore(this.objects.describe(holder.object));
-        continue;
-      }
-      holder.fromOffset = batches[0]?.baseOffset ?? Number.POSITIVE_INFINITY;
-      for (const batch of batches) {
-        if (page.isFull || batch.baseOffset > page.next || page.next >= home.end) break;
-        if (batch.endOffset > page.next) page.take(batch, home.end);
-      }
-      if (page.next > before || page.isFull) return null;
+    let low = 0;
+    let high = holders.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const object = holders[middle];
+      const found = object === undefined ? "nothing" : await this.#takeFrom(object, home, page);
+      if (found === "taken") return null;
+      if (found === "missing" && object !== undefined) missing = missingFromStore(this.objects.describe(object));
+      if (found === "nothing") high = middle;
+      else low = middle + 1;
+    }
+    for (const object of holders) {
+      const found = await this.#takeFrom(object, home, page);
+      if (found === "taken") return null;
+      if (found === "missing") missing = missingFromStore(this.objects.describe(object));
     }
     return missing;
   }
 
-  /** The live data objects that may hold records of the stream at or above `offset`, by their ranges and filters. */
+  /** What the object has of the stream from `page.next` on: it, now in the page; only what lies higher; or nothing. */
+  async #takeFrom(object: ObjectEntry, home: Home, page: PageBuilder): Promise<"taken" | "above" | "nothing" | "missing"> {
+    const { objectId } = object;
+    const { streamId } = home;
+    const wanted = page.next;
+    const known = this.#gaps.find(objectId, streamId);
+    if (known !== null && wanted >= known.end) return "nothing";
+    if (known !== null && known.from <= wanted && wanted < known.to) return "above";
+    // One block tells whether the object is the right one; a whole page is asked of those that are.
+    const batches = await this.objects.readBatches(object, streamId, wanted, known?.isHolder === true ? page.bytesLeft : 1);
+    if (batches === "object_missing") return "missing";
+    const first = batches[0]?.baseOffset ?? Number.POSITIVE_INFINITY;
+    if (first > wanted) {
+      this.#gaps.noteGap(objectId, streamId, wanted, first);
+      return first === Number.POSITIVE_INFINITY ? "nothing" : "above";
+    }
+    this.#gaps.noteHolder(objectId, streamId);
+    for (const batch of batches) {
+      if (page.isFull || batch.baseOffset > page.next || page.next >= home.end) break;
+      if (batch.endOffset > page.next) page.take(batch, home.end);
+    }
+    return "taken";
+  }
+
+  /** The live data objects that may hold records of the stream at or above `offset`, newest first. */
   async #search(streamId: number, offset: number): Promise<Holdings> {
     const candidates = this.metadata.view.liveObjectsOf(streamId, offset);
-    const holds = await mapConcurrently(candidates, OBJECT_READS_MAX, (object) => this.objects.mayContain(object, streamId));
-    return { streamId, holders: candidates.filter((_, at) => holds[at]).map((object) => ({ object, fromOffset: 0 })) };
+    const unknown = candidates.filter(({ objectId }) => this.#gaps.find(objectId, streamId) === null);
+    const holds = await mapConcurrently(unknown, OBJECT_READS_MAX, (object) => this.objects.mayContain(object, streamId));
+    for (const [at, { objectId, summary }] of unknown.entries()) {
+      if (holds[at] === false) this.#gaps.noteGap(objectId, streamId, 0, Number.POSITIVE_INFINITY);
+      else if (holds[at] === true && summary?.first.streamId === streamId) this.#gaps.noteGap(objectId, streamId, 0, summary.first.offset);
+      else if (holds[at] === true) this.#gaps.noteCandidate(objectId, streamId);
+    }
+    const hasNothing = ({ objectId }: ObjectEntry) => offset >= (this.#gaps.find(objectId, streamId)?.end ?? Number.POSITIVE_INFINITY);
+    return { streamId, holders: candidates.filter((object) => !hasNothing(object)) };
   }
 
   #damage(streamId: number, what: string, fact: string): PicoError {
@@ -165,16 +204,10 @@ export class StreamReader {
   }
 }
 
-/** What a page knows of the data objects that one stream has, so that each of them is asked few times, however many there are. */
+/** The data objects that a page of a stream is looked for in. */
 interface Holdings {
   readonly streamId: number;
-  readonly holders: readonly Holder[];
-}
-
-interface Holder {
-  readonly object: ObjectEntry;
-  /** It holds nothing of the stream from the page's next offset up to this one. */
-  fromOffset: number;
+  readonly holders: readonly ObjectEntry[];
 }
 
 function missingFromStore(object: string): string {

@@ -64,6 +64,8 @@ export const WAL_FIRST_FILE_BYTES = 4 * MIB;
 export const WAL_FILE_BYTES = 64 * MIB;
 /** Data objects that one search of a stream asks at once. */
 export const OBJECT_READS_MAX = 32;
+/** What reads remember of streams in data objects: some 200 bytes each. */
+export const STREAM_GAPS_MAX = 65_536;
 /** WAL files of one life that a start scans at once, each through a buffer of 1 MiB. */
 export const WAL_FILES_READ_MAX = 4;
 /** Reads of a takeover under way at once, and segment bytes that it keeps from its check to its replay. */

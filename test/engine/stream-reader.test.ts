@@ -229,6 +229,36 @@ describe("a page", () => {
     }
   });
 
+  test("in pages over many objects asks for each page the one that holds it, also with no cache of blocks", async () => {
+    const objects = 64;
+    const shelf = new Shelf(0);
+    const first = await shelf.create("/b");
+    const entry = await shelf.create("/c");
+    const last = await shelf.create("/d");
+    for (let at = 0; at < objects; at++) {
+      await shelf.upload([first, entry, last].map(({ streamId }) => namedStream(streamId, at * 4, 4)));
+    }
+    const readsOfPages: number[] = [];
+    for (let from = 0; from < objects * 4; from += 4) {
+      shelf.store.reads.length = 0;
+      expect(await shelf.read(entry, from, from + 4)).toEqual(named(entry.streamId, from, from + 4));
+      readsOfPages.push(shelf.store.reads.length);
+    }
+    // The first page asks whether each object holds the stream, and finds its own by bisection: seven at most.
+    expect(readsOfPages[0]).toBeLessThanOrEqual(objects + 8 * 3);
+    for (const reads of readsOfPages.slice(1)) expect(reads).toBeLessThanOrEqual(8 * 3);
+    const total = readsOfPages.reduce((sum, reads) => sum + reads, 0);
+    expect(total).toBeLessThanOrEqual(objects * 12);
+    // Read again, nearly everything is known: a page is a head, a leaf and a block.
+    const readAll = async () => {
+      shelf.store.reads.length = 0;
+      for (let from = 0; from < objects * 4; from += 4) await shelf.read(entry, from, from + 4);
+      return shelf.store.reads.length;
+    };
+    await readAll();
+    expect(await readAll()).toBeLessThanOrEqual(objects * 4);
+  });
+
   test("that many ask for at once costs one read of each part of the store", async () => {
     const shelf = new Shelf();
     const entry = await shelf.create("/a");
