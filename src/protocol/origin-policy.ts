@@ -1,9 +1,11 @@
 /**
  * Which web pages may talk to a listener without auth (DESIGN 7). A request is judged only if a browser
- * marked it with `Origin` or `Sec-Fetch-Site`; curl, servers and our own clients send neither. A judged
- * one must come from an allowed origin *and* name an allowed host: the first keeps foreign pages out,
- * the second keeps them out when their name is made to resolve to this machine (DNS rebinding). The
- * origin is never compared with `Host`, which such a page controls.
+ * sent it; curl, servers and our own clients are not judged. One that is marked with `Origin` or
+ * `Sec-Fetch-Site` must come from an allowed origin *and* name an allowed host: the first keeps foreign
+ * pages out, the second keeps them out when their name is made to resolve to this machine (DNS rebinding).
+ * Such a page's reads of its "own" origin carry neither mark over plain HTTP, so they are known by what
+ * else browsers send, and judged by their host alone. The origin is never compared with `Host`, which such
+ * a page controls.
  */
 
 export interface OriginPolicy {
@@ -30,6 +32,8 @@ export interface OriginSettings {
 export interface OriginClaim {
   readonly origin: string | undefined;
   readonly fetchSite: string | undefined;
+  /** A browser sent it, though without these marks. */
+  readonly isUnmarkedBrowser: boolean;
   /** Authority that the request names, with its port; null where it names none. */
   readonly authority: string | null;
 }
@@ -39,6 +43,8 @@ export type OriginVerdict =
   { readonly isAllowed: true; readonly allowOrigin: string | null } | { readonly isAllowed: false; readonly reason: string };
 
 export const NOT_JUDGED: OriginVerdict = { isAllowed: true, allowOrigin: null };
+
+const FOREIGN_HOST: OriginVerdict = { isAllowed: false, reason: "host is not allowed; name it with --allowed-host" };
 
 export function makeOriginPolicy(settings: OriginSettings): OriginPolicy {
   const advertised = settings.advertisedUrls.map(parseUrl).filter((url) => url !== null);
@@ -51,11 +57,11 @@ export function makeOriginPolicy(settings: OriginSettings): OriginPolicy {
 }
 
 export function judgeOrigin(policy: OriginPolicy, claim: OriginClaim): OriginVerdict {
-  const { origin, fetchSite, authority } = claim;
-  if (origin === undefined && fetchSite === undefined) return NOT_JUDGED;
-  if (!isHostAllowed(policy, authority)) {
-    return { isAllowed: false, reason: "host is not allowed; name it with --allowed-host" };
-  }
+  const { origin, fetchSite, isUnmarkedBrowser, authority } = claim;
+  const isMarked = origin !== undefined || fetchSite !== undefined;
+  if (!isMarked && (!isUnmarkedBrowser || isAddress(authority))) return NOT_JUDGED;
+  if (!isHostAllowed(policy, authority)) return FOREIGN_HOST;
+  if (!isMarked) return NOT_JUDGED;
   if (origin !== undefined) {
     if (policy.isEveryOriginAllowed) return { isAllowed: true, allowOrigin: "*" };
     if (isOriginAllowed(policy, origin)) return { isAllowed: true, allowOrigin: origin };
@@ -78,6 +84,11 @@ function isHostAllowed(policy: OriginPolicy, authority: string | null): boolean 
   if (authority === null) return false;
   const host = hostOf(authority);
   return isLoopbackHost(host) || policy.hosts.has(host);
+}
+
+/** An IP address, which unlike a name leads nowhere else. */
+function isAddress(authority: string | null): boolean {
+  return authority !== null && (authority.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}(:|$)/.test(authority));
 }
 
 /** `localhost`, names below it, 127.0.0.0/8 and ::1: no other machine's, whoever resolves them. */

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Route } from "../ownership/router.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 import { toRefusal } from "./error-table.ts";
-import { type Exchange, openExchange } from "./exchange.ts";
+import { type Exchange, type HeaderRecord, openExchange } from "./exchange.ts";
 import type { RequestHandler } from "./http-listener.ts";
 import { judgeOrigin, makeOriginPolicy, type OriginPolicy, type OriginVerdict } from "./origin-policy.ts";
 import type { ProtocolSettings } from "./protocol-context.ts";
@@ -26,9 +26,18 @@ export function originPolicyOf(settings: ProtocolSettings): OriginPolicy {
 export function judgeExchange(policy: OriginPolicy, exchange: Exchange): OriginVerdict {
   const origin = exchange.headers.origin;
   const fetchSite = exchange.headers["sec-fetch-site"];
-  const verdict = judgeOrigin(policy, { origin, fetchSite, authority: exchange.authority });
+  const isUnmarkedBrowser = isFromUnmarkedBrowser(exchange.headers);
+  const verdict = judgeOrigin(policy, { origin, fetchSite, isUnmarkedBrowser, authority: exchange.authority });
   if (verdict.isAllowed) exchange.allowOrigin = verdict.allowOrigin;
   return verdict;
+}
+
+/**
+ * Browsers send `Accept-Language` with every request: a page may change it, and cannot leave it out. Node's `fetch`
+ * sends one too, with a `Sec-Fetch-Mode` that no page can add and that no browser sends to a plain HTTP name.
+ */
+function isFromUnmarkedBrowser(headers: HeaderRecord): boolean {
+  return headers["accept-language"] !== undefined && headers["sec-fetch-mode"] === undefined;
 }
 
 /** Where a redirect leads: path and query as sent. */

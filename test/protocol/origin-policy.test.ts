@@ -9,13 +9,26 @@ const PUBLIC = makeOriginPolicy({
 });
 
 function isAllowed(policy: typeof LOCAL, origin: string | undefined, authority: string | null, fetchSite?: string): boolean {
-  return judgeOrigin(policy, { origin, fetchSite, authority }).isAllowed;
+  return judgeOrigin(policy, { origin, fetchSite, isUnmarkedBrowser: false, authority }).isAllowed;
 }
 
 describe("which pages may talk to a listener", () => {
   test("requests that no browser marked are not judged", () => {
     expect(isAllowed(LOCAL, undefined, "evil.example")).toBe(true);
     expect(isAllowed(LOCAL, undefined, null)).toBe(true);
+  });
+
+  test("what a browser sends without a mark is judged by its host: a name that may lead anywhere must be an allowed one", () => {
+    const judge = (policy: typeof LOCAL, authority: string | null) =>
+      judgeOrigin(policy, { origin: undefined, fetchSite: undefined, isUnmarkedBrowser: true, authority }).isAllowed;
+    for (const authority of ["evil.example", "evil.example:4437", "127.0.0.1.evil.example", "1.2.3.4.example:80", "pico", null]) {
+      expect([authority, judge(LOCAL, authority)]).toEqual([authority, false]);
+    }
+    for (const authority of ["localhost:4437", "127.0.0.1:4437", "[::1]:4437", "192.168.1.5:9090", "192.168.1.5", "[fd00::5]:9090"]) {
+      expect([authority, judge(LOCAL, authority)]).toEqual([authority, true]);
+    }
+    for (const authority of ["proxy.example", "streams.example:4437"]) expect(judge(PUBLIC, authority)).toBe(true);
+    expect(judge(PUBLIC, "app.example")).toBe(false);
   });
 
   test("loopback pages are allowed on every port", () => {
@@ -26,7 +39,7 @@ describe("which pages may talk to a listener", () => {
       "http://127.0.0.1:8080",
       "http://[::1]:5",
     ]) {
-      const verdict = judgeOrigin(LOCAL, { origin, fetchSite: "cross-site", authority: "127.0.0.1:4437" });
+      const verdict = judgeOrigin(LOCAL, { origin, fetchSite: "cross-site", isUnmarkedBrowser: false, authority: "127.0.0.1:4437" });
       expect(verdict).toEqual({ isAllowed: true, allowOrigin: origin });
     }
   });
@@ -71,7 +84,9 @@ describe("which pages may talk to a listener", () => {
 
   test("a star allows every origin, but no other host", () => {
     const every = makeOriginPolicy({ corsOrigins: ["*"], allowedHosts: [], advertisedUrls: [] });
-    expect(judgeOrigin(every, { origin: "https://any.example", fetchSite: undefined, authority: "localhost" })).toEqual({
+    expect(
+      judgeOrigin(every, { origin: "https://any.example", fetchSite: undefined, isUnmarkedBrowser: false, authority: "localhost" }),
+    ).toEqual({
       isAllowed: true,
       allowOrigin: "*",
     });

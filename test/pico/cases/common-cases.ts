@@ -401,6 +401,10 @@ export const commonCases: CaseList = [
         equal((await pico.rawRequest("PUT", name, headers)).status, 403, JSON.stringify(headers));
       }
       equal((await pico.rawRequest("GET", name, { host: "other.example" })).status, 404, "without a browser's headers nobody is judged");
+      const reader = { host: "evil.example:4437", "accept-language": "en" };
+      equal((await pico.rawRequest("GET", name, reader)).status, 403, "a page's read of the name that it came from");
+      const node = { host: "other.example", "accept-language": "*", "sec-fetch-mode": "cors" };
+      equal((await pico.rawRequest("GET", name, node)).status, 404, "what Node's fetch sends");
     },
   },
 ];
