@@ -23,10 +23,8 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
 fi
 
 # Files inside the program (src/storage/shipped-files.ts finds them): the pages, and what they take from packages.
-assets=(public)
-for file in swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE; do
-  assets+=("node_modules/swagger-ui-dist/$file")
-done
+"$bun" scripts/stage-packages.ts
+assets=(public .cache/packages)
 
 # build OUTPUT [BUILD_FLAG...]
 # Names stay as they are: the HTTP framework reads the source of handlers, so identifiers are never minified.

@@ -1,7 +1,7 @@
 /**
  * Files that ship with the program: compiled in by `compile.sh` (`--asset`), else read from the folder of
  * the sources, so that both serve the same. Whatever lies below `public/` ships; nothing names it twice. From
- * packages come the files named here, which `compile.sh` names too.
+ * packages come the files named here, with their licences; `scripts/stage-packages.ts` lays them out for the build.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,9 +15,24 @@ export interface ShippedFile {
 
 const FOLDER = "public";
 
-/** Of Swagger UI, with its licences; served below `docs/`. Embedded ones lose the folder that they come from. */
-const PACKAGE_FOLDER = "node_modules/swagger-ui-dist";
-const PACKAGE_FILES = ["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"] as const;
+/** Where the build lays out what comes from packages, below `.cache`. */
+export const STAGED_FOLDER = "packages";
+
+export interface PackageFile {
+  /** Below `node_modules`. */
+  readonly source: string;
+  /** Where it is served. */
+  readonly path: string;
+}
+
+const SWAGGER_FILES = ["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"] as const;
+
+export const PACKAGE_FILES: readonly PackageFile[] = [
+  ...SWAGGER_FILES.map((name) => ({ source: `swagger-ui-dist/${name}`, path: `docs/${name}` })),
+  { source: "uplot/dist/uPlot.iife.min.js", path: "uplot/uPlot.iife.min.js" },
+  { source: "uplot/dist/uPlot.min.css", path: "uplot/uPlot.min.css" },
+  { source: "uplot/LICENSE", path: "uplot/LICENSE" },
+];
 
 /** The files below `public/`, and those of packages; none where the program was built without them. */
 export function findShippedFiles(): readonly ShippedFile[] {
@@ -27,15 +42,17 @@ export function findShippedFiles(): readonly ShippedFile[] {
   });
   if (embedded.length > 0) return embedded;
   const root = join(import.meta.dir, "../..");
-  const folder = join(root, PACKAGE_FOLDER);
-  const ofPackages = PACKAGE_FILES.filter((name) => existsSync(join(folder, name)));
-  return [...filesBelow(join(root, FOLDER)), ...ofPackages.map((name) => fileAt(`docs/${name}`, join(folder, name)))];
+  const ofPackages = PACKAGE_FILES.map(({ source, path }) => ({ path, place: join(root, "node_modules", source) }));
+  return [
+    ...filesBelow(join(root, FOLDER)),
+    ...ofPackages.filter(({ place }) => existsSync(place)).map(({ path, place }) => fileAt(path, place)),
+  ];
 }
 
 /** Null for what is embedded for another purpose. */
 function servedPath(name: string): string | null {
-  if (name.startsWith(`${FOLDER}/`)) return name.slice(FOLDER.length + 1);
-  return PACKAGE_FILES.some((file) => file === name) ? `docs/${name}` : null;
+  const folder = [FOLDER, STAGED_FOLDER].find((candidate) => name.startsWith(`${candidate}/`));
+  return folder === undefined ? null : name.slice(folder.length + 1);
 }
 
 /** Embedded files have names, which the type does not say. */

@@ -3,20 +3,23 @@
  * page from reaching for anything elsewhere. Real pages are held to them in `test/browser`.
  */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { PACKAGE_FILES } from "../../src/storage/shipped-files.ts";
 
 const root = dirname(dirname(import.meta.dir));
 const folder = join(root, "public");
 
-/** Our own files by path; libraries that are kept as they are lie in `assets`, the explorer of the API in `docs`. */
+/** Our own files by path; the explorer of the API lies in `docs`. */
 const sources: ReadonlyMap<string, string> = new Map(
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-    .filter((path) => !path.startsWith("assets/") && !path.startsWith("docs/"))
+    .filter((path) => !path.startsWith("docs/"))
     .map((path) => [path, readFileSync(join(folder, path), "utf8")]),
 );
+
+const shipped: ReadonlySet<string> = new Set(PACKAGE_FILES.map(({ path }) => path));
 
 function filesWith(pattern: RegExp, ending: RegExp): string[] {
   return [...sources].flatMap(([path, text]) => {
@@ -48,21 +51,13 @@ test("every script and style that is named is there", () => {
     const named = path.endsWith(".js")
       ? [...text.matchAll(/from "(\.[^"]+)"/g)].map(([, file = ""]) => join(dirname(path), file))
       : [...text.matchAll(/(?:href|src)="([^"#]+\.\w+)"/g)].map(([, file = ""]) => join(dirname(path), file));
-    for (const file of named)
-      expect({ path, file, isThere: sources.has(file) || file.startsWith("assets/") }).toMatchObject({ isThere: true });
+    for (const file of named) expect({ path, file, isThere: sources.has(file) || shipped.has(file) }).toMatchObject({ isThere: true });
   }
 });
 
-test("the charts' library is the one of the package, and carries its licence", () => {
-  const version = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).dependencies.uplot as string;
-  const pairs = [
-    [`uPlot-${version}.iife.min.js`, "dist/uPlot.iife.min.js"],
-    [`uPlot-${version}.min.css`, "dist/uPlot.min.css"],
-    [`uPlot-${version}.LICENSE.txt`, "LICENSE"],
-  ] as const;
-  for (const [kept, original] of pairs) {
-    const same = readFileSync(join(folder, "assets", kept)).equals(readFileSync(join(root, "node_modules/uplot", original)));
-    expect({ kept, same, remedy: `copy node_modules/uplot/${original} to public/assets/${kept}` }).toMatchObject({ same: true });
-    if (!kept.endsWith("LICENSE.txt")) expect(sources.get("index.html")).toContain(`assets/${kept}`);
-  }
+test("what ships of packages is there, with a licence beside each", () => {
+  for (const { source } of PACKAGE_FILES)
+    expect({ source, isThere: existsSync(join(root, "node_modules", source)) }).toMatchObject({ isThere: true });
+  const packages = new Set(PACKAGE_FILES.map(({ source }) => source.split("/")[0]));
+  for (const name of packages) expect(PACKAGE_FILES.map(({ source }) => source)).toContain(`${name}/LICENSE`);
 });
