@@ -1,7 +1,7 @@
 /** A page whose own name was made to resolve to this machine (DNS rebinding): what its browser lets it send, and that it reads nothing. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Browser, chromium } from "playwright-core";
-import { CHROMIUM_FLAGS, CHROMIUM_PATH } from "./chromium.ts";
+import type { Browser } from "playwright-core";
+import { launchChromium } from "../support/chromium.ts";
 import { Dashboard } from "./dashboard.ts";
 import { describeInBrowser } from "./describe-in-browser.ts";
 import { append, createStream } from "./streams.ts";
@@ -9,7 +9,7 @@ import { append, createStream } from "./streams.ts";
 const TEST_MS_MAX = 90_000;
 const HOST = "rebound.example";
 /** Chromium's own guard is off: the node must not count on it, since other browsers have none. */
-const FLAGS = [...CHROMIUM_FLAGS, `--host-resolver-rules=MAP ${HOST} 127.0.0.1`, "--disable-features=LocalNetworkAccessChecks"];
+const FLAGS = [`--host-resolver-rules=MAP ${HOST} 127.0.0.1`, "--disable-features=LocalNetworkAccessChecks"];
 
 describeInBrowser("a page that rebinds its name", () => {
   let dashboard: Dashboard;
@@ -17,7 +17,9 @@ describeInBrowser("a page that rebinds its name", () => {
 
   beforeAll(async () => {
     dashboard = await Dashboard.start();
-    browser = await chromium.launch({ executablePath: CHROMIUM_PATH, args: FLAGS });
+    const launched = await launchChromium(FLAGS);
+    if (launched === null) throw new Error("no Chromium is there");
+    browser = launched;
     await createStream(dashboard.picoUrl, "/private");
     await append(dashboard.picoUrl, "/private", "a secret");
   }, TEST_MS_MAX);

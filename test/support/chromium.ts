@@ -15,9 +15,9 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** Null where there is none. */
-export async function launchChromium(): Promise<Browser | null> {
-  return existsSync(CHROMIUM_PATH) ? chromium.launch({ executablePath: CHROMIUM_PATH, args: FLAGS }) : null;
+/** With further flags, if any. Null where there is none. */
+export async function launchChromium(flags: readonly string[] = []): Promise<Browser | null> {
+  return existsSync(CHROMIUM_PATH) ? chromium.launch({ executablePath: CHROMIUM_PATH, args: [...FLAGS, ...flags] }) : null;
 }
 
 /** Ends a suite that found no Chromium: a failure where `CI` is set, else a skip with its reason. Returns the exit code. */
