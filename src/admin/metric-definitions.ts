@@ -1,6 +1,6 @@
 /**
  * The metrics of a node: one table, which the registry words and `docs/metrics.md` explains. Names follow
- * Prometheus: base units, `_total` for what only grows. Labels take values from fixed sets, so that the
+ * Prometheus: base units, `_total` for what only grows, and its own `process_` names for what every process has. Labels take values from fixed sets, so that the
  * answer has the same size whatever there is in streams.
  */
 
@@ -237,19 +237,19 @@ const LOOPS: readonly MetricDefinition[] = [
 
 const PROCESS: readonly MetricDefinition[] = [
   gauge("pico_ready", "1 while requests may be sent to this node", ({ isReady }) => flag(isReady)),
-  labelled("counter", "pico_log_problems_total", "Warnings and errors logged", ["level"], ({ problems }) => [
+  labelled("counter", "pico_problems_total", "Warnings and errors logged", ["level"], ({ problems }) => [
     { labels: { level: "warn" }, value: problems.warn },
     { labels: { level: "error" }, value: problems.error },
   ]),
   histogram("pico_event_loop_delay_seconds", "How late a timer was, measured ten times a second", ({ eventLoopDelays }) => eventLoopDelays),
-  gauge("pico_process_resident_memory_bytes", "Resident memory", ({ residentBytes }) => residentBytes),
+  gauge("process_resident_memory_bytes", "Resident memory", ({ residentBytes }) => residentBytes),
   gauge(
-    "pico_process_open_fds",
+    "process_open_fds",
     "Open file descriptors, sockets included; none: not known on this platform",
     ({ openFileDescriptors }) => openFileDescriptors,
   ),
-  counter("pico_process_cpu_seconds_total", "Processor time, in user and system mode", ({ cpuSeconds }) => cpuSeconds),
-  gauge("pico_process_start_time_seconds", "When the process began to start", ({ startedAtMs }) => seconds(startedAtMs)),
+  counter("process_cpu_seconds_total", "Processor time, in user and system mode", ({ cpuSeconds }) => cpuSeconds),
+  gauge("process_start_time_seconds", "When the process began to start", ({ startedAtMs }) => seconds(startedAtMs)),
   labelled("gauge", "pico_build_info", "Always 1; its labels say what runs", ["version", "bun"], ({ version, bunVersion }) => [
     { labels: { version, bun: bunVersion }, value: 1 },
   ]),

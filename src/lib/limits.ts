@@ -189,7 +189,7 @@ export const ACTIVITY_SAMPLE_MS = 2000;
 export const ACTIVITY_SAMPLES_MAX = 300;
 /** How often the lateness of a timer is measured. */
 export const EVENT_LOOP_PROBE_MS = 100;
-/** Different warnings and errors of the log that are kept, and characters of each. */
+/** Different warnings and errors of the log that are kept, and characters of each, as of the last error of a loop. */
 export const PROBLEMS_MAX = 20;
 export const PROBLEM_CHARACTERS_MAX = 500;
 

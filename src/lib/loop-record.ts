@@ -4,10 +4,8 @@
  */
 import type { Clock } from "./clock.ts";
 import { messageOf } from "./errors.ts";
+import { PROBLEM_CHARACTERS_MAX } from "./limits.ts";
 import { boundedText } from "./plain-text.ts";
-
-/** Of an error's message. */
-const ERROR_CHARACTERS_MAX = 300;
 
 export interface LoopFigures {
   /** Lower case with underscores; never changes. */
@@ -57,7 +55,7 @@ export class LoopRecord implements LoopFigures {
 
   failed(error: unknown): void {
     this.#lastFailureMs = this.clock.monotonicMs();
-    this.#lastError = boundedText(messageOf(error), ERROR_CHARACTERS_MAX);
+    this.#lastError = boundedText(messageOf(error), PROBLEM_CHARACTERS_MAX);
     this.#failures += 1;
   }
 }

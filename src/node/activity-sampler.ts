@@ -11,12 +11,8 @@ import { ACTIVITY_SAMPLE_MS, ACTIVITY_SAMPLES_MAX, EVENT_LOOP_PROBE_MS } from ".
 import type { Traffic } from "../protocol/traffic.ts";
 import type { StreamFigures } from "../streams/counted-streams.ts";
 
-/** Counts and durations since the sample before. Durations are null where nothing was measured. */
-export interface ActivitySample {
-  /** End of the sample, by the wall clock. */
-  readonly atMs: number;
-  /** How long it is: more than the interval where the event loop stood still. */
-  readonly spanMs: number;
+/** What only grows. */
+interface Counts {
   readonly appends: number;
   readonly appendRecords: number;
   readonly appendBytes: number;
@@ -25,6 +21,14 @@ export interface ActivitySample {
   readonly readBytes: number;
   readonly refused: number;
   readonly failed: number;
+}
+
+/** Counts and durations since the sample before. Durations are null where nothing was measured. */
+export interface ActivitySample extends Counts {
+  /** End of the sample, by the wall clock. */
+  readonly atMs: number;
+  /** How long it is: more than the interval where the event loop stood still. */
+  readonly spanMs: number;
   readonly appendP50Ms: number | null;
   readonly appendP99Ms: number | null;
   readonly appendMaxMs: number | null;
@@ -33,18 +37,6 @@ export interface ActivitySample {
   readonly readMaxMs: number | null;
   /** The longest that a timer was late. */
   readonly eventLoopDelayMs: number;
-}
-
-/** What only grows, as it stood at the end of a sample. */
-interface Totals {
-  readonly appends: number;
-  readonly appendRecords: number;
-  readonly appendBytes: number;
-  readonly reads: number;
-  readonly readRecords: number;
-  readonly readBytes: number;
-  readonly refused: number;
-  readonly failed: number;
 }
 
 /** Wall and monotonic clock drift apart by less than this before the samples are dated anew. */
@@ -60,7 +52,8 @@ export class ActivitySampler {
   readonly #reads: DurationWindow;
   /** `atMs` is monotonic. Oldest first. */
   #samples: ActivitySample[] = [];
-  #last: Totals;
+  /** As they stood at the end of the last sample. */
+  #last: Counts;
   #sampledMs: number;
   #delayMaxMs = 0;
   /** Wall clock minus monotonic clock, as the samples are dated. */
@@ -141,7 +134,7 @@ export class ActivitySampler {
     this.#delayMaxMs = 0;
   }
 
-  #totals(): Totals {
+  #totals(): Counts {
     const { appendCount, appendRecords, appendBytes, readCount, readRecords, readBytes } = this.#streams;
     const refused = this.#traffic.reduce((sum, { overloadCount }) => sum + overloadCount, 0);
     const failed = this.#traffic.reduce((sum, { failureCount }) => sum + failureCount, 0);
@@ -149,7 +142,7 @@ export class ActivitySampler {
   }
 }
 
-function differences(now: Totals, before: Totals): Totals {
+function differences(now: Counts, before: Counts): Counts {
   return {
     appends: now.appends - before.appends,
     appendRecords: now.appendRecords - before.appendRecords,

@@ -53,14 +53,14 @@ describe("the metrics of a node", () => {
     const metrics = parsePrometheusText(await watch.metrics());
     const empty = [...metrics.values()].filter(({ series }) => series.length === 0).map(({ name }) => name);
     const full = await scrape();
-    const apart = /^pico_(http|append|read|live|log_problems|event_loop|process|build|ready)/;
-    expect(empty.filter((name) => name !== "pico_process_open_fds")).toEqual([...full.keys()].filter((name) => !apart.test(name)));
+    const apart = /^(pico_(http|append|read|live|problems|event_loop|build|ready)|process_)/;
+    expect(empty.filter((name) => name !== "process_open_fds")).toEqual([...full.keys()].filter((name) => !apart.test(name)));
     expect(metrics.get("pico_ready")?.series).toEqual([{ name: "pico_ready", labels: {}, value: 0 }]);
   });
 
   test("names follow the conventions: prefix, lower case, base units, _total for counters and for nothing else", () => {
     for (const { name, type, help } of METRICS) {
-      expect(name).toMatch(/^pico_[a-z]+(_[a-z]+)*$/);
+      expect(name).toMatch(/^(pico|process)_[a-z]+(_[a-z]+)*$/);
       expect({ name, isTotal: name.endsWith("_total") }).toEqual({ name, isTotal: type === "counter" });
       expect(name).not.toMatch(/_(ms|millis|milliseconds|minutes|kib|mib|kilobytes)(_|$)/);
       if (type === "histogram") expect(name).toMatch(/_seconds$/);
@@ -71,7 +71,7 @@ describe("the metrics of a node", () => {
 
   test("the page of the metrics lists exactly those that exist, with type and labels", () => {
     const page = readFileSync(join(import.meta.dir, "../../docs/metrics.md"), "utf8");
-    const rows = [...page.matchAll(/^\| `(pico_[a-z_]+)` \| (\w+) \| [^|]+ \|([^|]*)\| [^|]+ \|$/gm)];
+    const rows = [...page.matchAll(/^\| `([a-z_]+)` \| (\w+) \| [^|]+ \|([^|]*)\| [^|]+ \|$/gm)];
     const listed = rows.map(([, name = "", type = "", labels = ""]) => ({
       name,
       type,
@@ -81,7 +81,7 @@ describe("the metrics of a node", () => {
     const byName = (left: { name: string }, right: { name: string }) => left.name.localeCompare(right.name);
     expect(listed.toSorted(byName)).toEqual(existing.toSorted(byName));
     // What its text speaks of exists.
-    const spoken = [...page.matchAll(/pico_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|sum|count)$/, ""));
+    const spoken = [...page.matchAll(/\b(?:pico|process)_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|sum|count)$/, ""));
     const known = new Set(METRICS.map(({ name }) => name));
     expect([...new Set(spoken)].filter((name) => !known.has(name))).toEqual([]);
   });

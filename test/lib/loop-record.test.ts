@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { PROBLEM_CHARACTERS_MAX } from "../../src/lib/limits.ts";
 import { LoopRecord } from "../../src/lib/loop-record.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
@@ -11,7 +12,7 @@ test("a loop's record tells when it last succeeded and failed, and what the fail
   await clock.advance(5);
   record.succeeded();
   clock.stepWall(-3_600_000);
-  expect(figures(record)).toEqual({ lastSuccessMs: 10, lastFailureMs: 5, lastError: "x".repeat(300), failures: 1 });
+  expect(figures(record)).toEqual({ lastSuccessMs: 10, lastFailureMs: 5, lastError: "x".repeat(PROBLEM_CHARACTERS_MAX), failures: 1 });
 });
 
 function figures({ lastSuccessMs, lastFailureMs, lastError, failures }: LoopRecord) {

@@ -32,6 +32,24 @@ test("a proposal is applied from the insert's answer, with no read of the log", 
   expect(log.view.streamByName("s/1")?.streamId).toBe(1);
 });
 
+test("a proposal is measured until its outcome, however long the database takes", async () => {
+  const { log, store } = await f.node(A);
+  const { sumMs } = log.figures.proposals;
+  const insert = store.insertBatch.bind(store);
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  store.insertBatch = async (...parts) => {
+    await gate;
+    return insert(...parts);
+  };
+  const watched = watch(log.propose(createCommand(1)).outcome);
+  await quiet();
+  await f.clock.advance(70);
+  open();
+  await quiet();
+  expect(watched.state).toBe("applied");
+  expect(log.figures.proposals.sumMs - sumMs).toBe(70);
+});
+
 test("what is proposed in one turn, or while a batch is out, shares a batch", async () => {
   const { log } = await f.node(A);
   for (let id = 1; id <= 3; id++) log.propose(createCommand(id));

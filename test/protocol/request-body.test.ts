@@ -64,11 +64,13 @@ test("large bodies that are announced and not sent take no room", async () => {
 });
 
 test("small bodies that are announced and not sent take a part of the room and no more, and give it back", async () => {
-  const announced = Array.from({ length: 30 }, () => begin(0, `content-length: ${10 * KIB}`));
-  await until(() => bodies.bytesInFlight === 60 * KIB);
-  for (const bytes of [1, 10 * KIB, BODY_BYTES]) expect((await append(bytes)).status).toBe(200);
-  for (const socket of announced) socket.destroy();
-  await until(() => bodies.bytesInFlight === 0);
+  for (let round = 0; round < 2; round++) {
+    const announced = Array.from({ length: 30 }, () => begin(0, `content-length: ${10 * KIB}`));
+    await until(() => bodies.bytesInFlight === 60 * KIB);
+    for (const bytes of [1, 10 * KIB, BODY_BYTES]) expect((await append(bytes)).status).toBe(200);
+    for (const socket of announced) socket.destroy();
+    await until(() => bodies.bytesInFlight === 0);
+  }
 });
 
 test("a body that is cut gives its room back", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { STATUS_CLASSES, Traffic, type TrafficObserver } from "../../src/protocol/traffic.ts";
+import { ERROR_CODES, STATUS_CLASSES, Traffic, type TrafficObserver } from "../../src/protocol/traffic.ts";
 import { listenTo, type TestListeners } from "../support/test-listener.ts";
 import { FakeStream } from "./fake-streams.ts";
 
@@ -43,6 +43,7 @@ describe("the traffic of a listener", () => {
       expect(answers(one)).toEqual(both);
       expect(one.errorCount("not_found")).toBe(1);
       expect(one.errorCount("method_not_allowed")).toBe(1);
+      expect(ERROR_CODES.reduce((sum, code) => sum + one.errorCount(code), 0)).toBe(2);
       expect([...one.operations.values()].reduce((sum, { durations }) => sum + durations.count, 0)).toBe(7);
     }
   });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { codeOf } from "../support/code-of.ts";
 import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
 import { TestNode } from "../support/test-node.ts";
@@ -10,6 +10,24 @@ async function startNode(): Promise<{ node: TestNode; clock: ManualClock }> {
   const node = await settled(new TestNode({ clock }).start(1));
   return { node, clock };
 }
+
+test("the loops of a node's streams tell of their rounds, and a round that throws fails and is tried again", async () => {
+  const { node, clock } = await startNode();
+  const loop = (name: string) => node.streams.loops.find((one) => one.name === name);
+  await settled(node.create("/a", TTL));
+  await clock.advance(10_000);
+  expect(loop("session_sweep")).toMatchObject({ lastSuccessMs: 10_000, failures: 0 });
+  expect(loop("expiry")).toMatchObject({ lastSuccessMs: 10_000, failures: 0, lastError: null });
+  const read = spyOn(node.metadata, "databaseNowMs").mockImplementation(() => {
+    throw new Error("no time");
+  });
+  await clock.advance(250);
+  expect(loop("expiry")).toMatchObject({ lastSuccessMs: 10_000, lastFailureMs: 10_250, failures: 1, lastError: "no time" });
+  read.mockRestore();
+  await clock.advance(250);
+  expect(loop("expiry")).toMatchObject({ lastSuccessMs: 10_500, failures: 1 });
+  expect(node.metadata.view.streamByName("/a")).toBeNull();
+});
 
 describe("expiry of owned streams", () => {
   test("a stream that nobody touches is removed at its deadline, one that is read a deadline later", async () => {
