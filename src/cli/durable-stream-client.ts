@@ -53,7 +53,8 @@ export class DurableStreamClient implements StreamClient {
     const first = await this.#stream.read({ from: from?.text ?? START });
     yield encodePage(first);
     if (first.isUpToDate || first.isEnd) return;
-    for await (const page of this.#patient().follow({ from: first.next, live: "off" })) yield encodePage(page);
+    const { next, streamTag } = first;
+    for await (const page of this.#patient().follow({ from: next, streamTag, live: "off" })) yield encodePage(page);
   }
 
   async *tail(isFollowing: boolean): AsyncIterable<Uint8Array> {

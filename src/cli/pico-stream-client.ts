@@ -46,7 +46,8 @@ export class PicoStreamClient implements StreamClient {
     const first = await this.#stream.read({ from: from === null ? "start" : parseSeq(from), bytesMax });
     yield encodePage(first);
     if (first.isUpToDate || first.isEnd) return;
-    for await (const page of this.#patient.follow({ from: first.next, live: "off", bytesMax })) yield encodePage(page);
+    const { next, streamTag } = first;
+    for await (const page of this.#patient.follow({ from: next, streamTag, live: "off", bytesMax })) yield encodePage(page);
   }
 
   async *tail(isFollowing: boolean): AsyncIterable<Uint8Array> {

@@ -11,6 +11,7 @@ import { SsePages } from "./sse-pages.ts";
 import { type SseEvent, SseParser } from "./sse-parser.ts";
 import { malformed } from "./stream-error.ts";
 import type { From } from "./stream-handle.ts";
+import type { StreamLife } from "./stream-life.ts";
 import { queryOf } from "./stream-path.ts";
 import type { HttpAnswer, Transport } from "./transport.ts";
 
@@ -19,13 +20,15 @@ const EMPTY_ARRAY_BYTES = 2;
 export class DurableLiveSource implements LiveSource<string, DurablePage> {
   readonly #transport: Transport;
   readonly #path: string;
+  readonly #life: StreamLife;
   #cursor: string | null = null;
   /** Event streams and empty answers do not tell the stream's type; the read before them did. */
   #contentType = "application/octet-stream";
 
-  constructor(transport: Transport, path: string) {
+  constructor(transport: Transport, path: string, life: StreamLife) {
     this.#transport = transport;
     this.#path = path;
+    this.#life = life;
   }
 
   isEmpty(page: DurablePage): boolean {
@@ -55,10 +58,11 @@ export class DurableLiveSource implements LiveSource<string, DurablePage> {
 
   #readPage({ status, headers, body }: HttpAnswer): DurablePage {
     this.#cursor = headers.get(NAMES.cursor) ?? this.#cursor;
+    this.#life.note(headers);
     if (status !== 204) this.#contentType = headers.get("content-type") ?? this.#contentType;
     const isEnd = readFlag(headers, NAMES.closed);
     const isUpToDate = isEnd || readFlag(headers, NAMES.upToDate);
-    return new DurablePage(body, this.#contentType, requireText(headers, NAMES.nextOffset), isUpToDate, isEnd);
+    return new DurablePage(body, this.#contentType, requireText(headers, NAMES.nextOffset), isUpToDate, isEnd, this.#life.tag);
   }
 
   #readEvents(data: SseEvent | null, control: SseEvent, isBase64: boolean): DurablePage {
@@ -67,6 +71,6 @@ export class DurableLiveSource implements LiveSource<string, DurablePage> {
     if (typeof told.streamCursor === "string") this.#cursor = told.streamCursor;
     const bytes = data === null ? EMPTY_BYTES : isBase64 ? decodeBase64(utf8Decoder.decode(data.data).replaceAll("\n", "")) : data.data;
     const isEnd = told.streamClosed === true;
-    return new DurablePage(bytes, this.#contentType, told.streamNextOffset, isEnd || told.upToDate === true, isEnd);
+    return new DurablePage(bytes, this.#contentType, told.streamNextOffset, isEnd || told.upToDate === true, isEnd, this.#life.tag);
   }
 }

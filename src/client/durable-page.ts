@@ -14,6 +14,8 @@ export class DurablePage implements Page<string> {
     readonly next: string,
     readonly isUpToDate: boolean,
     readonly isEnd: boolean,
+    /** Tells the stream from a later one of the same name; null where no answer told. */
+    readonly streamTag: string | null,
   ) {}
 
   /** The bytes as UTF-8, with U+FFFD for those that are none. A character may be cut at the ends of a page of bytes. */

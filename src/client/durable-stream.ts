@@ -20,9 +20,11 @@ import type {
   FollowOptions,
   PageReadOptions,
   ProducerStamp,
+  ReadOptions,
   StreamHandle,
   StreamState,
 } from "./stream-handle.ts";
+import { StreamLife } from "./stream-life.ts";
 import { normalizeName, pathOf } from "./stream-path.ts";
 import type { HttpAnswer, Transport } from "./transport.ts";
 
@@ -206,7 +208,7 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * Errors: `offset_gone` where `from` was trimmed; `bad_request` for a token that is none of this stream.
    */
   read(options: PageReadOptions<string> = {}): Promise<DurablePage> {
-    return readOnePage(this.#transport, new DurableLiveSource(this.#transport, this.#path), options);
+    return readOnePage(this.#transport, this.#source(options), options);
   }
 
   /**
@@ -214,7 +216,8 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * with its reason), or the loop is left. Everything comes once and in order, also over broken connections and restarts
    * of the server. Empty pages come only to say that the tail, or the end, is reached.
    *
-   * Errors: as `read`; `not_found` when the stream is deleted.
+   * Errors: as `read`; `not_found` when the stream is deleted, `gone` when it is found to be made anew: while it catches
+   * up, and behind each broken connection. Pages that were waited for do not tell.
    *
    * @example
    * ```ts
@@ -230,12 +233,16 @@ export class DurableStream implements StreamHandle<string, DurablePage> {
    * ```
    */
   follow(options: FollowOptions<string> = {}): AsyncGenerator<DurablePage, void, undefined> {
-    return followPages(this.#transport, new DurableLiveSource(this.#transport, this.#path), options);
+    return followPages(this.#transport, this.#source(options), options);
   }
 
   /** Deletes the stream. False: there was none. After an attempt whose answer was lost, true: it is gone either way. */
   delete(options: CallOptions = {}): Promise<boolean> {
     return deleteStream(this.#transport, this.#path, options.signal);
+  }
+
+  #source({ streamTag = null }: ReadOptions<string>): DurableLiveSource {
+    return new DurableLiveSource(this.#transport, this.#path, new StreamLife(this.name, streamTag));
   }
 
   #producer<Input>(

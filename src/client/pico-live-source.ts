@@ -9,6 +9,7 @@ import { SsePages } from "./sse-pages.ts";
 import { type SseEvent, SseParser } from "./sse-parser.ts";
 import { isStreamError, malformed } from "./stream-error.ts";
 import type { From } from "./stream-handle.ts";
+import type { StreamLife } from "./stream-life.ts";
 import { queryOf } from "./stream-path.ts";
 import type { HttpAnswer, Transport } from "./transport.ts";
 
@@ -19,11 +20,13 @@ export class PicoLiveSource implements LiveSource<number, PicoPage> {
   readonly #transport: Transport;
   readonly #path: string;
   readonly #options: PicoPageOptions;
+  readonly #life: StreamLife;
   #cursor: string | null = null;
 
-  constructor(transport: Transport, path: string, options: PicoPageOptions) {
+  constructor(transport: Transport, path: string, life: StreamLife, options: PicoPageOptions) {
     this.#transport = transport;
     this.#path = path;
+    this.#life = life;
     this.#options = options;
   }
 
@@ -55,7 +58,7 @@ export class PicoLiveSource implements LiveSource<number, PicoPage> {
     return new SsePages(answer, new SseParser(), (data, control) => {
       const page = readEvents(position, data, control);
       position = page.next;
-      return page;
+      return { ...page, streamTag: this.#life.tag };
     });
   }
 
@@ -68,20 +71,23 @@ export class PicoLiveSource implements LiveSource<number, PicoPage> {
     const path = this.#path + queryOf({ ...parameters, format: "binary", count: recordsMax, bytes: bytesMax });
     const answer = await this.#transport.attempt({ method: "GET", path, isRepeatable: true, signal });
     this.#cursor = answer.headers.get(NAMES.cursor) ?? this.#cursor;
-    return readPage(answer, from);
+    this.#life.note(answer.headers);
+    return { ...readPage(answer, from), streamTag: this.#life.tag };
   }
 }
 
 export const EVENT_STREAM = { accept: "text/event-stream" } as const;
 
-function readPage({ status, headers, body }: HttpAnswer, from: number | "tail"): PicoPage {
+type AnyPage = Omit<PicoPage, "streamTag">;
+
+function readPage({ status, headers, body }: HttpAnswer, from: number | "tail"): AnyPage {
   const next = requireNumber(headers, NAMES.nextSeq);
   const records = status === 204 ? [] : readBinaryPage(body);
   checkRun(records, from === "tail" ? next : from, next);
   return { records, next, isUpToDate: readFlag(headers, NAMES.upToDate), isEnd: readFlag(headers, NAMES.closed) };
 }
 
-function readEvents(from: number, data: SseEvent | null, control: SseEvent): PicoPage {
+function readEvents(from: number, data: SseEvent | null, control: SseEvent): AnyPage {
   const told = parseJson(utf8Decoder.decode(control.data));
   if (!isObject(told)) throw malformed("a control event is no object");
   const next = readWhole(told, "next_seq");

@@ -23,6 +23,7 @@ import type {
   StreamHandle,
   StreamState,
 } from "./stream-handle.ts";
+import { StreamLife } from "./stream-life.ts";
 import { pathOf } from "./stream-path.ts";
 import type { HttpAnswer, Transport } from "./transport.ts";
 
@@ -195,8 +196,8 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
    * with its reason), or the loop is left. Each record comes once and in order, also over broken connections and
    * restarts of the server. Empty pages come only to say that the tail, or the end, is reached.
    *
-   * Errors: as `read`; `not_found` when the stream is deleted. A position stays valid when the stream is deleted and
-   * made anew meanwhile, which no answer tells.
+   * Errors: as `read`; `not_found` when the stream is deleted, `gone` when it is found to be made anew: while it catches
+   * up, and behind each broken connection. Pages that were waited for do not tell.
    *
    * @example
    * ```ts
@@ -237,8 +238,9 @@ export class PicoStream implements StreamHandle<number, PicoPage> {
     return deleteStream(this.#transport, this.#path, options.signal);
   }
 
-  #source(options: PicoPageOptions): PicoLiveSource {
-    return new PicoLiveSource(this.#transport, this.#path, options);
+  #source(options: PicoReadOptions | PicoFollowOptions): PicoLiveSource {
+    const life = new StreamLife(this.name, options.streamTag ?? null);
+    return new PicoLiveSource(this.#transport, this.#path, life, options);
   }
 
   async #post(bodies: readonly Uint8Array[], options: PicoAppendOptions, isRepeatable: boolean): Promise<PicoAppendResult> {

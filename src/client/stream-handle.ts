@@ -71,6 +71,8 @@ export interface AppendOptions extends CallOptions {
 export interface ReadOptions<Position> extends CallOptions {
   /** @default "start" */
   readonly from?: From<Position>;
+  /** That of the page that told `from`. Where the stream was deleted and made anew since, the read is refused as `gone`. @default null: of any */
+  readonly streamTag?: string | null;
 }
 
 /** Of a read of one page. */
@@ -89,6 +91,8 @@ export interface Page<Position> {
   readonly isUpToDate: boolean;
   /** The page reaches the end of a closed stream: nothing will ever follow. */
   readonly isEnd: boolean;
+  /** Tells the stream from a later one of the same name; to be kept with `next`. Null: no answer told, as a read that waits does not. */
+  readonly streamTag: string | null;
 }
 
 export interface FollowOptions<Position> extends ReadOptions<Position> {

@@ -237,6 +237,33 @@ test(
 );
 
 test(
+  "a read of a stream that is made anew while its output waits fails, and prints nothing of the new one",
+  async () => {
+    for (const [variables, name] of [
+      [pico(), "/anew/pico"],
+      [ds(), "/anew/ds"],
+    ] as const) {
+      const run = (words: string, input = "") => PicoCommand.run(words.split(" "), input, variables);
+      const fill = async (letter: string) => {
+        await run(`create ${name}`);
+        await run(`append ${name}`, `${letter.repeat(4_000_000)}\n`.repeat(3));
+      };
+      await fill("a");
+      const read = new PicoCommand(["read", name], variables);
+      await read.said(({ output }) => output !== "");
+      read.child.stdout?.pause();
+      await run(`delete ${name}`);
+      await fill("b");
+      read.child.stdout?.resume();
+      const { exitCode, errors, output } = await read.ended;
+      expect([exitCode, errors]).toEqual([1, expect.stringContaining("pico: gone: ")]);
+      expect(output).not.toContain("b");
+    }
+  },
+  TEST_MS,
+);
+
+test(
   "tail without -f gives the first records that come, or ends with the server's wait; with -f it goes on to the end",
   async () => {
     for (const [name, variables] of [

@@ -1,6 +1,6 @@
 /** Durable Streams, without faults. */
 import { equal, isTrue } from "../../pico/expect.ts";
-import { type ClientCase, refusal } from "../client-suite.ts";
+import { type ClientCase, refusal, take } from "../client-suite.ts";
 
 export const durableCases: readonly ClientCase[] = [
   {
@@ -44,6 +44,25 @@ export const durableCases: readonly ClientCase[] = [
       const part = durable.stream(`${name}/part`);
       await part.create({ fork: { from: `${name}/json`, offset: tail, subOffset: 2 } });
       equal((await part.read()).json(), [1, 2, 3], "values");
+    },
+  },
+  {
+    name: "durable: a stream that was made anew, and is longer, is gone to whoever goes on to read the former one",
+    async run({ durable, name }) {
+      const stream = durable.stream(name);
+      await stream.create({ body: "former" });
+      const { next: from, streamTag } = await stream.read();
+      const pages = stream.follow();
+      equal((await pages.next()).value?.text(), "former", "first page");
+      await pages.return(undefined);
+      await stream.append(" and more");
+      equal((await stream.read({ from, streamTag })).text(), " and more", "of the same life");
+      await stream.delete();
+      await stream.create({ body: "anew" });
+      await stream.append(" and longer");
+      await refusal(stream.read({ from, streamTag }), "gone");
+      await refusal(take(stream.follow({ from, streamTag }), 1), "gone");
+      equal((await stream.read({ from })).text(), " and longer", "without the tag");
     },
   },
   {

@@ -166,6 +166,26 @@ export const picoCases: readonly ClientCase[] = [
     },
   },
   {
+    name: "pico: a stream that was made anew, and is longer, is gone to whoever goes on to read the former one",
+    async run({ pico, name }) {
+      const stream = pico.stream(name);
+      await stream.create();
+      await stream.append(["0", "1", "2"]);
+      const pages = stream.follow({ live: "off", recordsMax: 1 });
+      const first = (await pages.next()).value;
+      const { next: from, streamTag } = await stream.read({ recordsMax: 1 });
+      await stream.delete();
+      await stream.create();
+      await stream.append(["x", "y", "z"]);
+      equal(first?.records[0]?.text(), "0", "of the former one");
+      const error = await refusal(pages.next(), "gone");
+      equal([error.isRetryable, error.status], [false, null], "facts");
+      await refusal(stream.read({ from, streamTag }), "gone");
+      await refusal(take(stream.follow({ from, streamTag }), 1), "gone");
+      equal((await stream.read({ from })).records.length, 2, "without the tag it is a position as any");
+    },
+  },
+  {
     name: "pico: a deleted stream is not found, and a delete tells whether there was one",
     async run({ pico, name }) {
       const stream = pico.stream(name);
