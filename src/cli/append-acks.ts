@@ -3,7 +3,7 @@
  * Where a person watches a pipe on a terminal: one line of progress instead, and one acknowledgement at the end.
  */
 import type { ProgramProcess } from "./program-process.ts";
-import { formatBytes, ProgressLine } from "./progress-line.ts";
+import { formatBytes, formatCount, ProgressLine } from "./progress-line.ts";
 import type { TakenLines } from "./stream-client.ts";
 
 /** The rate is that of the last second or so. */
@@ -62,7 +62,9 @@ export class AppendAcks {
     const elapsedMs = this.#self.clock.monotonicMs() - this.#startedMs;
     if (elapsedMs < SUMMARY_MS_MIN) return;
     const rate = formatBytes((this.#readBytes * 1000) / elapsedMs);
-    this.#self.errors.write(`${this.#count} records, ${formatBytes(this.#readBytes)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)\n`);
+    this.#self.errors.write(
+      `${formatCount(this.#count, "record")}, ${formatBytes(this.#readBytes)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)\n`,
+    );
   }
 
   #describe(): string {
@@ -75,7 +77,7 @@ export class AppendAcks {
     const { sizeBytes } = this.#self.input;
     const part = sizeBytes === null || sizeBytes === 0 ? "" : ` (${Math.floor((this.#readBytes * 100) / sizeBytes)} %)`;
     const rate = this.#rate.perSecond === 0 ? "" : `, ${formatBytes(this.#rate.perSecond)}/s`;
-    return `${this.#count} records durable, ${formatBytes(this.#readBytes)} read${part}${rate}`;
+    return `${formatCount(this.#count, "record")} durable, ${formatBytes(this.#readBytes)} read${part}${rate}`;
   }
 }
 

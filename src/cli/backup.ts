@@ -9,7 +9,7 @@ import { type BackupReport, backUp } from "../node/backup.ts";
 import type { StoredPlaces } from "../node/settings.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import type { FlagDefinition } from "./flag-definition.ts";
-import { formatBytes, ProgressLine } from "./progress-line.ts";
+import { formatBytes, formatCount, ProgressLine } from "./progress-line.ts";
 import { PLACE_FLAGS } from "./serve-flags.ts";
 import { readStoredPlaces } from "./serve-settings.ts";
 
@@ -66,8 +66,8 @@ function describe(report: BackupReport, places: StoredPlaces, target: string): s
   const cluster = places.clusterId === "picomq" ? "" : ` --cluster-id ${places.clusterId}`;
   return [
     `backed up to ${target}`,
-    `metadata: ${streams} streams, at index ${appliedIndex}, state hash ${stateHash}`,
-    `records: ${objects} data objects (${formatBytes(objectBytes)}), ${segments} WAL segments (${formatBytes(segmentBytes)})`,
+    `metadata: ${formatCount(streams, "stream")}, at index ${appliedIndex}, state hash ${stateHash}`,
+    `records: ${formatCount(objects, "data object")} (${formatBytes(objectBytes)}), ${formatCount(segments, "WAL segment")} (${formatBytes(segmentBytes)})`,
     "everything acknowledged before the command began is in it",
     `start a node on it: pico serve --data-dir ${target}${cluster}`,
   ];

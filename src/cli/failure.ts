@@ -15,7 +15,7 @@ function describeStreamError(error: StreamError): string {
   // The runtime's own words about it are of no help.
   const message = isRefusedConnection(error)
     ? error.message.replace(/: (ECONNREFUSED|Unable to connect|fetch failed).*$/s, ": connection refused")
-    : error.message;
+    : (missingStream(error) ?? error.message);
   const code = wireCode ?? (TRANSPORT_CODES.includes(error.code) ? "transport" : error.code);
   return [
     `${code}${status === null ? "" : ` (${status})`}: ${message}`,
@@ -23,6 +23,12 @@ function describeStreamError(error: StreamError): string {
     facts.tail === undefined ? "" : ` [next=${facts.tail}]`,
     isOutcomeUnknown && wireCode !== null ? "; whether it took effect is not known" : "",
   ].join("");
+}
+
+/** The answer to a `HEAD` has no body that could say it. */
+function missingStream({ status, message }: StreamError): string | null {
+  const path = status === 404 ? /^HEAD (\S+): answered with 404$/.exec(message)?.[1] : undefined;
+  return path === undefined ? null : `there is no stream ${path}; pico create makes one`;
 }
 
 /** Nobody listens there. */

@@ -38,6 +38,11 @@ export class ProgressLine {
 }
 
 /** `3.1 MiB` */
+/** `1 record`, `2 records`. */
+export function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 export function formatBytes(count: number): string {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let value = count;

@@ -117,7 +117,7 @@ export function suspendIdleTimer(request: Request, server: Server<unknown> | nul
 
 function describeBindError(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  if (code === "EADDRINUSE") return "the address is in use";
+  if (code === "EADDRINUSE") return "the address is in use; stop what listens there, or give another port (pico doctor tells which flag)";
   if (code === "EACCES") return "no permission for this port";
   return error instanceof Error ? error.message : String(error);
 }

@@ -38,6 +38,14 @@ test("on a terminal that watches a pipe there is one line of progress, and one a
   expect(self.errorText.split("\r\u001b[K").at(-1)).toBe("start=0 next=40\n40 records, 3.9 KiB in 2.0 s (2.0 KiB/s)\n");
 });
 
+test("one record is told as one", () => {
+  const self = new FakeProcess({ isErrorsTerminal: true, input: "x\n" });
+  const acks = new AppendAcks(self, 1);
+  acks.wasRead(2);
+  acks.wasTaken({ count: 1, start: 0, next: "1" });
+  expect(self.errorText).toContain("1 record durable, 2 bytes read");
+});
+
 test("who types lines sees each acknowledged", () => {
   const self = new FakeProcess({ isErrorsTerminal: true, isInputTerminal: true });
   new AppendAcks(self, 1).wasTaken({ count: 1, start: 0, next: "1" });

@@ -39,7 +39,9 @@ test(
       end(0, "", [0, 1, 2, 3].map((seq) => `start=${seq} next=${seq + 1}\n`).join("")),
     );
     expect(await run("append /v/none")).toEqual(end(0, "", ""));
-    expect(await run("append /v/none", "a\n")).toMatchObject({ exitCode: 1, errors: expect.stringContaining("pico: not_found (404): ") });
+    expect(await run("append /v/none", "a\n")).toEqual(
+      end(1, "", "pico: not_found (404): there is no stream /v/none; pico create makes one; no line is durable\n"),
+    );
     expect(await run("read /v/a")).toEqual(end(0, "0\ta\n1\tb\n2\t\n3\tlast\n", ""));
     expect(await run("read /v/a --from 3")).toEqual(end(0, "3\tlast\n", ""));
     expect(await run("read /v/a --from 4")).toEqual(end(0, "", ""));

@@ -151,7 +151,7 @@ test(
     const copy = join(folder.path, "copy");
     const made = await runCommand(["backup", "--to", copy, ...places]);
     expect(made).toMatchObject({ exitCode: 0, errors: "" });
-    expect(made.output).toContain("1 data objects");
+    expect(made.output).toContain("1 data object (");
     expect(made.output).toContain(`pico serve --data-dir ${copy} --cluster-id mine`);
     const restored = await serveNode(copy, ["--cluster-id", "mine"]);
     expect(await readAll(restored, "s")).toEqual(["kept"]);
