@@ -79,10 +79,21 @@ export class RequestBodies {
   #readAtOnce(request: Request, length: number): Promise<Uint8Array> {
     this.#take(length);
     this.#bytesAnnounced += length;
-    return request.bytes().finally(() => {
+    const release = () => {
       this.#bytesInFlight -= length;
       this.#bytesAnnounced -= length;
-    });
+    };
+    // Not by `finally`, which makes three more promises.
+    return request.bytes().then(
+      (bytes) => {
+        release();
+        return bytes;
+      },
+      (error: unknown) => {
+        release();
+        throw error;
+      },
+    );
   }
 
   async #readCounted(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
