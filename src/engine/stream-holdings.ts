@@ -19,7 +19,7 @@ export interface StreamHolding {
 }
 
 export interface StreamHoldings {
-  /** The newest tail state in data objects; null where nothing of the stream was ever uploaded. */
+  /** The newest tail state in the objects asked; null where they have none. */
   readonly tail: TailState | null;
   /** Newest first. */
   readonly holdings: readonly StreamHolding[];
@@ -45,7 +45,7 @@ export async function findStreamHoldings(
   const holdings: StreamHolding[] = [];
   let tail: TailState | null = null;
   let looks = 0;
-  const isEnough = () => tail !== null && (looks >= HOLDING_LOOKS_MAX || holdings.length >= holdingsMax);
+  const isEnough = () => looks >= HOLDING_LOOKS_MAX || (tail !== null && holdings.length >= holdingsMax);
   while (looks < covering.length && !isEnough()) {
     const group = covering.slice(looks, looks + OBJECT_READS_MAX);
     looks += group.length;

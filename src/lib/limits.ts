@@ -202,7 +202,7 @@ export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
 // The admin API.
 /** Items of each list of one answer: nodes, forks, producers, data objects, transfers. */
 export const ADMIN_ITEMS_MAX = 100;
-/** Data objects that are asked for a stream on behalf of an operator, once its tail is known. */
+/** Data objects that are asked for a stream on behalf of an operator. */
 export const HOLDING_LOOKS_MAX = 256;
 
 // The client (`src/client`); what its user can set has its default here.
