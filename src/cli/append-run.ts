@@ -45,10 +45,10 @@ export class AppendRun {
   readonly #splitter = new LineSplitter(CLI_LINE_BYTES_MAX);
   #producer: LineProducer | null = null;
   #writtenCount = 0;
-  /** What ended the run while it waited for input. */
+  /** What ended the run while it waited. */
   #failure: { readonly reason: unknown } | null = null;
-  /** Ends the wait for input. */
-  #rejectRead: (reason: unknown) => void = () => {};
+  /** Ends the wait for input, or for the server that is looked for. */
+  #rejectWait: (reason: unknown) => void = () => {};
 
   constructor(options: AppendRunOptions) {
     this.#options = options;
@@ -77,10 +77,15 @@ export class AppendRun {
   }
 
   #read(buffer: Uint8Array): Promise<number> {
+    return this.#unlessFailed(() => this.#options.input.read(buffer));
+  }
+
+  /** What is waited for, unless the run ends before: an end must not wait for an input, or a server, that is silent. */
+  #unlessFailed<T>(wait: () => Promise<T>): Promise<T> {
     if (this.#failure !== null) return Promise.reject(this.#failure.reason);
     return new Promise((resolve, reject) => {
-      this.#rejectRead = reject;
-      this.#options.input.read(buffer).then(resolve, reject);
+      this.#rejectWait = reject;
+      wait().then(resolve, reject);
     });
   }
 
@@ -90,7 +95,7 @@ export class AppendRun {
     const { emptyLineRefusal } = this.#options;
     if (line.length === 0 && emptyLineRefusal !== null) throw new LineRefused(`line ${number} is empty: ${emptyLineRefusal}`);
     if (!isUtf8(line)) throw new LineRefused(`line ${number} is not UTF-8`);
-    this.#producer ??= await this.#options.open();
+    this.#producer ??= await this.#unlessFailed(this.#options.open);
     this.#writtenCount = number;
     await this.#producer.write(line);
   }
@@ -102,7 +107,7 @@ export class AppendRun {
 
   #fail(reason: unknown): void {
     this.#failure ??= { reason };
-    this.#rejectRead(reason);
+    this.#rejectWait(reason);
   }
 
   async #stop(error: unknown): Promise<AppendStopped> {

@@ -102,6 +102,21 @@ function start(emptyLineRefusal: string | null = null) {
   return { input, producer, run, acks, openedCount: () => opened };
 }
 
+test("an interrupt while a silent server is looked for ends the run at once", async () => {
+  const acks = new AppendAcks(new FakeProcess(), 1);
+  const opening = Promise.withResolvers<void>();
+  const open = () => {
+    opening.resolve();
+    return new Promise<LineProducer>(() => {});
+  };
+  const run = new AppendRun({ input: new GivenInput().give("a\n"), name: "/s", emptyLineRefusal: null, acks, open });
+  const running = run.run();
+  await opening.promise;
+  run.interrupt();
+  const { isInterrupted, message } = await stopped(running);
+  expect([isInterrupted, message]).toEqual([true, "interrupted; no line is durable"]);
+});
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 async function stopped(running: Promise<void>): Promise<AppendStopped> {
