@@ -2,6 +2,7 @@
 import { isStreamError, type StreamError, type StreamErrorCode } from "../client/stream-error.ts";
 import { messageOf, PicoError } from "../lib/errors.ts";
 import { errnoOf } from "../storage/file-error.ts";
+import { toPlainLine } from "./terminal-text.ts";
 
 /** Nothing that a server said: no answer came, or none of the protocol. */
 const TRANSPORT_CODES: readonly StreamErrorCode[] = ["transport", "redirect", "malformed_answer"];
@@ -46,5 +47,5 @@ export function unsupported(message: string): PicoError {
 export function failureLine(error: unknown): string {
   const isRefused = isStreamError(error) && isRefusedConnection(error);
   const remedy = isRefused ? "; start a server with pico serve, or name another one with --endpoint" : "";
-  return `pico: ${describeFailure(error).replace(/\s*[\r\n]+\s*/g, " ")}${remedy}`;
+  return `pico: ${toPlainLine(describeFailure(error))}${remedy}`;
 }

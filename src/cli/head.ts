@@ -4,6 +4,7 @@ import { utf8Encoder } from "../lib/bytes.ts";
 import { readClientSettings } from "./client-flags.ts";
 import { type CommandDefinition, STREAM_OPERAND } from "./command-definition.ts";
 import { openStream } from "./stream-client.ts";
+import { toOutputLines } from "./terminal-text.ts";
 
 export const HEAD_COMMAND: CommandDefinition = {
   name: "head",
@@ -19,7 +20,8 @@ export const HEAD_COMMAND: CommandDefinition = {
     try {
       const { start, next, isClosed, contentType } = await openStream(readClientSettings(values), name, null).head();
       const type = contentType === "" ? "-" : contentType;
-      await self.output.write(utf8Encoder.encode(`start=${start} next=${next} closed=${isClosed} type=${type}\n`));
+      const line = utf8Encoder.encode(`start=${start} next=${next} closed=${isClosed} type=${type}\n`);
+      await self.output.write(toOutputLines(line, self.isOutputTerminal));
       return 0;
     } catch (error) {
       if (!isStreamError(error, "not_found")) throw error;

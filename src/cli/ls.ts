@@ -7,6 +7,7 @@ import { readClientSettings, toClientOptions } from "./client-flags.ts";
 import type { CommandDefinition } from "./command-definition.ts";
 import { unsupported } from "./failure.ts";
 import { defineCallFlag } from "./flag-definition.ts";
+import { toOutputLines, toPlainLine } from "./terminal-text.ts";
 
 export const LS_COMMAND: CommandDefinition = {
   name: "ls",
@@ -43,11 +44,12 @@ export const LS_COMMAND: CommandDefinition = {
         ...(cursor === undefined ? {} : { cursor }),
         ...(after === undefined ? {} : { after }),
       });
-      await self.output.write(utf8Encoder.encode(page.items.map(describe).join("")));
+      const lines = utf8Encoder.encode(page.items.map(describe).join(""));
+      await self.output.write(toOutputLines(lines, self.isOutputTerminal));
       left = left === null ? 0 : left - page.items.length;
       cursor = page.next ?? undefined;
       if (cursor !== undefined && left <= 0)
-        self.errors.write(`pico: there are more streams; go on with --after ${page.items.at(-1)?.name ?? ""}\n`);
+        self.errors.write(`${toPlainLine(`pico: there are more streams; go on with --after ${page.items.at(-1)?.name ?? ""}`)}\n`);
     } while (cursor !== undefined && left > 0);
     return 0;
   },

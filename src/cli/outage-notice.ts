@@ -5,6 +5,7 @@ import { OFFSET_MAX } from "../lib/limits.ts";
 import { describeFailure } from "./failure.ts";
 import type { ProgramProcess } from "./program-process.ts";
 import type { ProgressLine } from "./progress-line.ts";
+import { toPlainLine } from "./terminal-text.ts";
 
 /** A server that is busy, or restarted at once, is no outage that a person must hear of. */
 const QUIET_MS = 500;
@@ -60,6 +61,6 @@ export class OutageNotice {
 
   #say(text: string): void {
     this.#progress?.clear();
-    this.#self.errors.write(`pico: ${text.replace(/\s*[\r\n]+\s*/g, " ")}\n`);
+    this.#self.errors.write(`pico: ${toPlainLine(text)}\n`);
   }
 }

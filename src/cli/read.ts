@@ -4,6 +4,7 @@ import { type CommandDefinition, STREAM_OPERAND } from "./command-definition.ts"
 import { defineCallFlag } from "./flag-definition.ts";
 import { OutageNotice } from "./outage-notice.ts";
 import { openStream } from "./stream-client.ts";
+import { toOutputLines } from "./terminal-text.ts";
 
 export const READ_COMMAND: CommandDefinition = {
   name: "read",
@@ -27,7 +28,7 @@ export const READ_COMMAND: CommandDefinition = {
     const settings = readClientSettings(values);
     const from = values.text("--from");
     const stream = openStream(settings, name, new OutageNotice(self, readRetryMs(values)));
-    for await (const lines of stream.read(from)) await self.output.write(lines);
+    for await (const lines of stream.read(from)) await self.output.write(toOutputLines(lines, self.isOutputTerminal));
     return 0;
   },
 };

@@ -4,6 +4,7 @@ import { type CommandDefinition, STREAM_OPERAND } from "./command-definition.ts"
 import { defineCallFlag } from "./flag-definition.ts";
 import { OutageNotice } from "./outage-notice.ts";
 import { openStream } from "./stream-client.ts";
+import { toOutputLines } from "./terminal-text.ts";
 
 export const TAIL_COMMAND: CommandDefinition = {
   name: "tail",
@@ -24,7 +25,7 @@ export const TAIL_COMMAND: CommandDefinition = {
     const settings = readClientSettings(values);
     const isFollowing = values.isOn("--follow");
     const stream = openStream(settings, name, new OutageNotice(self, readRetryMs(values)));
-    for await (const lines of stream.tail(isFollowing)) await self.output.write(lines);
+    for await (const lines of stream.tail(isFollowing)) await self.output.write(toOutputLines(lines, self.isOutputTerminal));
     return 0;
   },
 };
