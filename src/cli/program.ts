@@ -108,7 +108,8 @@ function configure(command: Command, self: ProgramProcess, help: string): void {
     .configureOutput({
       writeOut: (text) => self.print(text.replace(/\n$/, "")),
       writeErr: (text) => self.errors.write(text),
-      outputError: (text, write) => write(`${usageLine(text, help)}\n`),
+      outputError: (text, write) =>
+        write(`${usageLine(text.startsWith("error: too many") ? surplus(command, command.name()) : text, help)}\n`),
       getOutHasColors: () => hasColors(self.environment, self.isOutputTerminal),
       getErrHasColors: () => hasColors(self.environment, self.isErrorsTerminal),
     })
@@ -140,6 +141,12 @@ function givenFlags(command: Command, definitions: readonly FlagDefinition[]): M
 function variablesOf(definitions: readonly FlagDefinition[], environment: Environment): Environment {
   const names = definitions.filter(({ hasVariable = true }) => hasVariable).map(({ flag }) => variableOf(flag));
   return Object.fromEntries(names.map((name) => [name, environment[name]]));
+}
+
+/** The first word behind the operands of a command: commander would tell how many there are, not which. */
+function surplus({ registeredArguments: wanted, args }: Command, name: string): string {
+  const operands = wanted.map((argument) => argument.name()).join(" ") || "no word without a flag";
+  return `${JSON.stringify(args[wanted.length])} is too many: pico ${name} takes ${operands}`;
 }
 
 /** commander's own words about a wrong command line, as one line with the way to the help. */

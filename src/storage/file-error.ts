@@ -21,13 +21,16 @@ export function fileError(operation: string, path: string, key: string | null, e
   if (error instanceof PicoError) return error;
   const errno = errnoOf(error);
   const isFull = errno === "ENOSPC" || errno === "EDQUOT";
-  const advice = isFull ? "; free space or raise the quota" : "";
   return new PicoError(
     isFull ? "storage_full" : "storage_failed",
-    `${operation} failed at ${path}: ${messageOf(error)}${advice}`,
+    `${operation} failed at ${path}: ${messageOf(error)}${isFull ? "; free space or raise the quota" : rightsAdvice(errno)}`,
     { operation, path, key, errno },
     error,
   );
+}
+
+function rightsAdvice(errno: string | null): string {
+  return errno === "EACCES" || errno === "EROFS" ? "; give the node's user the right to write there, or name another place" : "";
 }
 
 /** The error of a call that may have taken effect. */

@@ -30,6 +30,15 @@ test.each(COMMANDS)("%s --help shows its flags and an example that begins with i
   expect((await run(`help ${name}`)).output).toBe(output);
 });
 
+test("a word too many is named, with what the command takes", async () => {
+  for (const [words, line] of [
+    ["serve # x", 'pico: "#" is too many: pico serve takes no word without a flag; see pico serve --help\n'],
+    ["append /a b c", 'pico: "b" is too many: pico append takes STREAM; see pico append --help\n'],
+  ] as const) {
+    expect(await run(words)).toMatchObject({ exitCode: 2, errors: line });
+  }
+});
+
 test("a word that is nearly a command or a flag is answered with the nearest one", async () => {
   for (const [words, nearest, help] of [
     ["tial x", "tail", "pico --help"],
