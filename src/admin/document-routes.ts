@@ -1,6 +1,6 @@
 /** The description of the listener by itself. */
 import { Type as t } from "@sinclair/typebox";
-import { jsonAnswer } from "./admin-answer.ts";
+import { adminAnswer } from "./admin-answer.ts";
 import type { AdminRoute } from "./admin-route.ts";
 import { openApiDocument } from "./openapi-document.ts";
 
@@ -9,8 +9,14 @@ const OpenApiAnswer = t.Object(
   { $id: "OpenApi", description: "An OpenAPI document" },
 );
 
-/** `routes`: those of the listener, this one included. */
+/** `routes`: those of the listener, this one included; they never change. */
 export function documentRoute(routes: () => readonly AdminRoute[], durableStreamsUrl: () => string | null): AdminRoute {
+  // To make it takes milliseconds, in which the node does nothing else: many that ask at once must not hold up appends.
+  let kept: { readonly url: string | null; readonly text: string } | null = null;
+  const textFor = (url: string | null): string => {
+    if (kept === null || kept.url !== url) kept = { url, text: JSON.stringify(openApiDocument(routes(), { durableStreamsUrl: url })) };
+    return kept.text;
+  };
   return {
     method: "GET",
     path: "/openapi.json",
@@ -26,6 +32,6 @@ export function documentRoute(routes: () => readonly AdminRoute[], durableStream
         },
       },
     },
-    handle: (exchange) => jsonAnswer(exchange, 200, openApiDocument(routes(), { durableStreamsUrl: durableStreamsUrl() })),
+    handle: (exchange) => adminAnswer(exchange, 200, textFor(durableStreamsUrl()), { "content-type": "application/json" }),
   };
 }
