@@ -2,8 +2,10 @@
  * What `pico append` says of the records that are durable: a line for each request, or for each record with `--batch 1`.
  * Where a person watches a pipe on a terminal: one line of progress instead, and one acknowledgement at the end.
  */
+
+import { formatBytes, formatCount } from "../lib/format-count.ts";
 import type { ProgramProcess } from "./program-process.ts";
-import { formatBytes, formatCount, ProgressLine } from "./progress-line.ts";
+import { ProgressLine } from "./progress-line.ts";
 import type { TakenLines } from "./stream-client.ts";
 
 /** The rate is that of the last second or so. */

@@ -4,12 +4,13 @@
  */
 import { resolve } from "node:path";
 import { PicoError } from "../lib/errors.ts";
+import { formatBytes, formatCount } from "../lib/format-count.ts";
 import { createLogger } from "../lib/log.ts";
 import { type BackupReport, backUp } from "../node/backup.ts";
 import type { StoredPlaces } from "../node/settings.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import type { FlagDefinition } from "./flag-definition.ts";
-import { formatBytes, formatCount, ProgressLine } from "./progress-line.ts";
+import { ProgressLine } from "./progress-line.ts";
 import { PLACE_FLAGS } from "./serve-flags.ts";
 import { readStoredPlaces } from "./serve-settings.ts";
 

@@ -1,5 +1,6 @@
 /** `pico doctor`: what may keep a node from starting or running well, a line a finding. */
 import { utf8Encoder } from "../lib/bytes.ts";
+import { formatCount } from "../lib/format-count.ts";
 import { examine, type Finding } from "../node/doctor.ts";
 import { PROTOCOL_FLAG } from "./client-flags.ts";
 import type { CommandDefinition } from "./command-definition.ts";
@@ -17,7 +18,7 @@ export const DOCTOR_COMMAND: CommandDefinition = {
   description: [
     "Give it the flags, and the environment, of pico serve. It looks at folders, free space, file systems, the lock of a running node, the database, " +
       "the ports of the listeners, the limit of open files and the clock. It changes nothing, and may be run beside a running node, as the same user.",
-    "Prints ok, warn or fail, what was looked at, and how it is; where it is not well, what to do. The exit code is 1 if something fails.",
+    "Prints ok, warn or fail, what was looked at, and how it is; where it is not well, what to do. A line on stderr sums up. The exit code is 1 if something fails.",
   ],
   operands: [],
   flags: [...SERVE_FLAGS, PROTOCOL_FLAG],
@@ -29,14 +30,20 @@ export const DOCTOR_COMMAND: CommandDefinition = {
   async run({ values, self }) {
     const settings = readServeSettings(values, self.workingDirectory);
     const isColored = hasColors(self.environment, self.isOutputTerminal);
-    let hasFailed = false;
+    const counts = { ok: 0, warn: 0, fail: 0 };
     for await (const finding of examine(settings, self.clock)) {
-      hasFailed ||= finding.level === "fail";
+      counts[finding.level] += 1;
       await self.output.write(utf8Encoder.encode(lineOf(finding, isColored)));
     }
-    return hasFailed ? 1 : 0;
+    self.errors.write(`${verdictOf(counts)}\n`);
+    return counts.fail > 0 ? 1 : 0;
   },
 };
+
+function verdictOf({ warn, fail }: Readonly<Record<Finding["level"], number>>): string {
+  const warnings = warn === 0 ? "" : `, ${formatCount(warn, "warning")}`;
+  return fail === 0 ? `pico serve can run here${warnings}` : `${formatCount(fail, "failure")}${warnings}: pico serve cannot run well here`;
+}
 
 function lineOf({ level, what, detail }: Finding, isColored: boolean): string {
   const word = paint(COLORS[level], level.padEnd(LEVEL_WIDTH), isColored);

@@ -1,6 +1,5 @@
 /** What a command is at, on one line of the terminal that is written over; nothing where stderr is no terminal. */
 import type { Clock } from "../lib/clock.ts";
-import { KIB } from "../lib/limits.ts";
 import type { LogDestination } from "../lib/log.ts";
 
 export interface ProgressProcess {
@@ -35,21 +34,4 @@ export class ProgressLine {
     if (this.#isShown) this.#self.errors.write(CLEAR_LINE);
     this.#isShown = false;
   }
-}
-
-/** `3.1 MiB` */
-/** `1 record`, `2 records`. */
-export function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-export function formatBytes(count: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  let value = count;
-  let unit = 0;
-  while (value >= KIB && unit < units.length - 1) {
-    value /= KIB;
-    unit += 1;
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }

@@ -2,7 +2,8 @@
 import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, OBJECT_BYTES_TARGET, WAL_FILE_BYTES } from "../lib/limits.ts";
+import { formatBytes } from "../lib/format-count.ts";
+import { BACKLOG_BYTES_DEFAULT, OBJECT_BYTES_TARGET, WAL_FILE_BYTES } from "../lib/limits.ts";
 import { type MountKind, mountKindOf } from "../sql/mount-table.ts";
 import { errnoOf, isAbsence } from "../storage/file-error.ts";
 import type { Finding } from "./doctor.ts";
@@ -127,12 +128,13 @@ async function findExisting(folder: string): Promise<{ readonly path: string } |
 async function* examineRoom(what: string, path: string, flags: string): AsyncGenerator<Finding, void, undefined> {
   const { bavail, bsize } = await fs.statfs(path);
   const freeBytes = bavail * bsize;
-  const free = `${Math.floor(freeBytes / MIB)} MiB free`;
+  const free = `${formatBytes(freeBytes)} free`;
   const remedy = `make room, or name another place with ${flags}`;
   const at = `${what.replace(" folder", "")} space`;
-  if (freeBytes < FREE_BYTES_MIN) yield { level: "fail", what: at, detail: `${free}, appends need ${FREE_BYTES_MIN / MIB} MiB; ${remedy}` };
+  if (freeBytes < FREE_BYTES_MIN)
+    yield { level: "fail", what: at, detail: `${free}, appends need ${formatBytes(FREE_BYTES_MIN)}; ${remedy}` };
   else if (freeBytes < FREE_BYTES_WELL)
-    yield { level: "warn", what: at, detail: `${free}, less than ${FREE_BYTES_WELL / MIB} MiB; ${remedy}` };
+    yield { level: "warn", what: at, detail: `${free}, less than ${formatBytes(FREE_BYTES_WELL)}; ${remedy}` };
   else yield { level: "ok", what: at, detail: free };
 }
 
