@@ -3,14 +3,18 @@
  * producer, which holds a bounded number of them. What is read waits for room there, so that a faster source waits too.
  */
 import { isUtf8 } from "node:buffer";
-import { isStreamError } from "../client/stream-error.ts";
+import { isStreamError, type StreamErrorCode } from "../client/stream-error.ts";
 import { messageOf } from "../lib/errors.ts";
+import { formatCount } from "../lib/format-count.ts";
 import { CLI_INPUT_BYTES, CLI_LINE_BYTES_MAX } from "../lib/limits.ts";
 import type { AppendAcks } from "./append-acks.ts";
 import { describeFailure } from "./failure.ts";
 import { LineSplitter, LineTooLong } from "./line-splitter.ts";
 import type { DataInput } from "./program-process.ts";
 import type { LineProducer } from "./stream-client.ts";
+
+/** Behind an acknowledgement these mean that the stream is not the one that took the lines: a new one does not know the producer. */
+const LOST_STREAM: readonly StreamErrorCode[] = ["not_found", "gone", "sequence_gap"];
 
 /** The run ended before the input did. `message` tells how much of it is durable. */
 export class AppendStopped extends Error {
@@ -133,6 +137,11 @@ export class AppendRun {
     const durable = count === 0 ? "; no line is durable" : count === 1 ? "; 1 line is durable" : `; ${count} lines are durable`;
     const look = next === null ? `pico read ${name}` : `pico read ${name} --from ${next}`;
     const unknown = isUnknown ? `, and some behind may be: ${look} shows them` : "";
-    return `${durable}${unknown}${count === 0 ? "" : `; to go on behind: tail -n +${count + 1} FILE | pico append ${name}`}`;
+    if (count > 0 && isStreamError(failure) && LOST_STREAM.includes(failure.code)) {
+      return `; ${formatCount(count, "line")} went with the stream, which was deleted meanwhile, or deleted and made anew`;
+    }
+    const goOn =
+      count === 0 || isStreamError(failure, "closed") ? "" : `; to go on behind: tail -n +${count + 1} FILE | pico append ${name}`;
+    return `${durable}${unknown}${goOn}`;
   }
 }

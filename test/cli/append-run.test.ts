@@ -180,7 +180,15 @@ test("a producer that fails while the input is silent ends the run; whether line
   const closed = new StreamError("closed", "it is closed", { status: 409, wireCode: "closed", facts: { tail: 9 } });
   const lost = new StreamError("transport", "no answer", { isOutcomeUnknown: true, facts: { attempts: 3 } });
   for (const [error, message] of [
-    [closed, "closed (409): it is closed [next=9]; 1 line is durable; to go on behind: tail -n +2 FILE | pico append /s"],
+    [closed, "closed (409): it is closed [next=9]; 1 line is durable"],
+    [
+      new StreamError("sequence_gap", "expected 0", { status: 409 }),
+      "sequence_gap (409): expected 0; 1 line went with the stream, which was deleted meanwhile, or deleted and made anew",
+    ],
+    [
+      new StreamError("unavailable", "later", { status: 503 }),
+      "unavailable (503): later; 1 line is durable; to go on behind: tail -n +2 FILE | pico append /s",
+    ],
     [
       lost,
       "transport: no answer (3 attempts); 1 line is durable, and some behind may be: pico read /s --from 1 shows them; to go on behind: tail -n +2 FILE | pico append /s",
