@@ -48,6 +48,7 @@ const SHOTS: readonly Shot[] = [
   { name: "details", hash: "#/streams/orders/eu-central?view=details", prepare: (page) => page.locator(".fork-tree").waitFor() },
   { name: "delete", hash: "#/streams/orders/eu-central", prepare: openDelete, isWindow: true },
   { name: "hex", hash: "#/streams/sensors/raw", prepare: openHex },
+  { name: "api", hash: "docs", prepare: (page) => page.locator(".opblock").first().waitFor(), isWindow: true },
 ];
 
 await main();
