@@ -24,7 +24,10 @@ export function createAdminListener(context: AdminContext): HttpListener {
     if (isBelowPico(exchange.rawPath)) return pico.answer(exchange);
     const verdict = judgeExchange(policy, exchange);
     if (exchange.method === "OPTIONS") return preflightAnswer(exchange);
-    if (!verdict.isAllowed) return errorAnswer(exchange, 403, `refused: the ${verdict.reason}`);
+    if (!verdict.isAllowed) {
+      const page = isOpenedByLink(exchange) ? files.answer(exchange) : null;
+      return page ?? errorAnswer(exchange, 403, `refused: the ${verdict.reason}`);
+    }
     const { methods, rest } = routes.find(exchange.rawPath);
     const route = methods.get(exchange.method);
     if (route !== undefined) return route.handle(exchange, rest);
@@ -36,4 +39,12 @@ export function createAdminListener(context: AdminContext): HttpListener {
     log.error("an admin request failed before it was looked at", { error });
     return Response.json({ error: "the server failed; its log has the cause" }, { status: 500 });
   });
+}
+
+/**
+ * A link on any page may open the dashboard in a tab of its own: the files are the same for everybody, and the page
+ * that linked can neither read nor frame them.
+ */
+function isOpenedByLink({ method, headers }: Exchange): boolean {
+  return method === "GET" && headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
 }

@@ -47,6 +47,20 @@ describe("files that ship", () => {
     }
   });
 
+  test("a link on a foreign page opens the pages in a tab, and nothing else of the listener", async () => {
+    const ask = async (path: string, mode: string, dest: string, method = "GET") => {
+      const headers = { "sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest };
+      return (await fetch(address + path, { method, headers })).status;
+    };
+    for (const path of ["/", "/docs"]) expect(await ask(path, "navigate", "document")).toBe(200);
+    for (const path of ["/health", "/admin/cluster", "/pico/", "/openapi.json", "/nothing"]) {
+      expect({ path, status: await ask(path, "navigate", "document") }).toEqual({ path, status: 403 });
+    }
+    expect(await ask("/", "navigate", "iframe")).toBe(403);
+    expect(await ask("/app/main.js", "no-cors", "script")).toBe(403);
+    expect(await ask("/", "navigate", "document", "POST")).toBe(403);
+  });
+
   test("the first page is at /, with the headers that keep what it shows from running", async () => {
     const answer = await fetch(`${address}/`);
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
