@@ -31,20 +31,23 @@ export function openDialog({ title, content, submitLabel, isDanger = false, isRe
     element("div", { class: "dialog-actions" }, cancel, action),
   );
   const dialog = element("dialog", { "aria-labelledby": titleId }, form);
+  let isSending = false;
   const judge = () => {
-    action.disabled = !isReady();
+    action.disabled = isSending || !isReady();
   };
   form.addEventListener("input", judge);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (action.disabled) return;
-    action.disabled = true;
+    isSending = true;
+    judge();
     problem.textContent = "";
     try {
       await submit();
       dialog.close();
     } catch (error) {
       problem.textContent = wordsOf(error);
+      isSending = false;
       judge();
     }
   });

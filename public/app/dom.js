@@ -24,7 +24,7 @@ export function element(tag, attributes = {}, ...children) {
 function setAttribute(node, name, value) {
   if (REFUSED.test(name)) throw new Error(`attribute ${name} is never set`);
   // Links lead within this page or this listener; `javascript:` and other hosts cannot be reached.
-  if (name === "href" && !/^(#|\/(?!\/)|docs$)/.test(value)) throw new Error(`a link leads elsewhere: ${value}`);
+  if (name === "href" && !/^(#|\/(?![\\/])|docs$)/.test(value)) throw new Error(`a link leads elsewhere: ${value}`);
   node.setAttribute(name, value);
 }
 

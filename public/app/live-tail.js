@@ -137,6 +137,7 @@ export class LiveTail {
       return this.#skipTo(Number(error.headers.get("pico-start-seq")));
     }
     if (error instanceof Refused && error.status === 400 && (await this.#isMadeAnew(signal))) return;
+    if (signal.aborted) return;
     this.#failures += 1;
     this.onState("waiting", wordsOf(error));
     await pause(pauseAfter(this.#failures), signal);
@@ -146,7 +147,7 @@ export class LiveTail {
   async #isMadeAnew(signal) {
     try {
       const { startOffset, nextOffset } = await headOfStream(this.name, signal);
-      if (nextOffset >= this.next) return false;
+      if (signal.aborted || nextOffset >= this.next) return false;
       this.#skipTo(startOffset);
       return true;
     } catch {

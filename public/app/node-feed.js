@@ -4,7 +4,7 @@
  * last said stays, and is marked as old.
  */
 import { pauseAfter } from "./back-off.js";
-import { sendForJson, Unreachable, wordsOf } from "./requests.js";
+import { sendForJson, wordsOf } from "./requests.js";
 
 export const POLL_MS = 2000;
 /** As much as the node keeps. */
@@ -124,7 +124,8 @@ export class NodeFeed {
   #failed(round, error) {
     if (round.signal.aborted) return;
     this.#failures += 1;
-    if (error instanceof Unreachable) this.link = "stale";
+    // A proxy in front of a node that is away answers too, with an error of its own.
+    this.link = "stale";
     this.problem = { atMs: Date.now(), text: wordsOf(error) };
     const pauseMs = pauseAfter(this.#failures);
     this.retryAtMs = Date.now() + pauseMs;

@@ -1,5 +1,6 @@
 /** What a person changes through the dashboard: create, append, close, trim, delete; and how a refusal is told. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Response } from "playwright-core";
 import { Dashboard } from "./dashboard.ts";
 import { describeInBrowser } from "./describe-in-browser.ts";
 import { append, createStream } from "./streams.ts";
@@ -19,6 +20,7 @@ describeInBrowser("acts", () => {
   }, TEST_MS_MAX);
 
   const head = (name: string) => fetch(dashboard.picoUrl + name, { method: "HEAD" });
+  const deleteStream = (name: string) => fetch(dashboard.picoUrl + name, { method: "DELETE" });
 
   test(
     "an empty node says what to do next, with its own address; a stream is created by the form",
@@ -64,6 +66,37 @@ describeInBrowser("acts", () => {
         ["schlüssel", "3"],
       ]);
       await page.close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "an append that takes long cannot be sent a second time meanwhile",
+    async () => {
+      await createStream(dashboard.picoUrl, "/slow", { "content-type": "text/plain" });
+      const page = await dashboard.open("#/streams/slow?view=append");
+      const gate = Promise.withResolvers<void>();
+      await page.route("**/pico/slow", async (route) => {
+        if (route.request().method() === "POST") await gate.promise;
+        await route.continue();
+      });
+      await page.getByLabel("Body").fill("once");
+      const button = page.getByRole("button", { name: "Append", exact: true });
+      await button.click();
+      // The figures of the stream are read anew meanwhile, which judges the button.
+      for (let beat = 0; beat < 2; beat++) {
+        const isHead = (response: Response) => response.request().method() === "HEAD" && response.url().endsWith("/pico/slow");
+        await page.waitForResponse(isHead);
+      }
+      await page.getByLabel("Body").press("Tab");
+      expect(await button.isDisabled()).toBe(true);
+      gate.resolve();
+      await page.getByRole("link", { name: "offset 0" }).waitFor();
+      await page.getByRole("button", { name: "Append", exact: true, disabled: false }).waitFor();
+      expect((await head("/slow")).headers.get("pico-next-seq")).toBe("1");
+      await page.unrouteAll({ behavior: "wait" });
+      await page.close();
+      await deleteStream("/slow");
     },
     TEST_MS_MAX,
   );

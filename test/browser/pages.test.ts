@@ -119,6 +119,30 @@ describeInBrowser("pages", () => {
   );
 
   test(
+    "a view that is opened later begins with the newest records, not with those of the page's first moment",
+    async () => {
+      await createStream(dashboard.picoUrl, "/growing", { "content-type": "text/plain" });
+      await appendMany(dashboard.picoUrl, "/growing", 1, () => "early");
+      const page = await dashboard.open("#/streams/growing?view=details");
+      const nextOffset = tile(page, "Next offset").locator(".tile-value");
+      await nextOffset.getByText("1", { exact: true }).waitFor();
+      await appendMany(dashboard.picoUrl, "/growing", 200, (index) => `late ${index}`);
+      await nextOffset.getByText("201", { exact: true }).waitFor();
+      for (const [view, first] of [
+        ["Records", "151"],
+        ["Live tail", "181"],
+      ] as const) {
+        await page.getByRole("link", { name: view }).click();
+        await page.locator('[data-offset="200"]').waitFor();
+        expect(await page.locator(".record-offset").first().textContent()).toBe(first);
+      }
+      await page.close();
+      await fetch(`${dashboard.picoUrl}/growing`, { method: "DELETE" });
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
     "a body is shown as JSON without a change to its numbers, as text, and as hex",
     async () => {
       const page = await dashboard.open("#/streams/orders/eu?from=3");

@@ -75,6 +75,21 @@ describeInBrowser("a node that dies and comes back", () => {
   );
 
   test(
+    "a node whose proxy answers for it is away too: what is shown is marked as old",
+    async () => {
+      const page = await dashboard.open("");
+      await page.getByText("This node is ready").waitFor();
+      await page.route("**/ready", (route) => route.fulfill({ status: 502, body: "Bad Gateway" }));
+      await page.locator("#status-pill").getByText("Unreachable").waitFor();
+      await page.getByText("Bad Gateway (502").waitFor();
+      await page.unrouteAll({ behavior: "wait" });
+      await page.locator("#status-pill").getByText("Ready", { exact: true }).waitFor();
+      await page.close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
     "a live tail says so when its stream is closed, and when it is deleted",
     async () => {
       await createStream(dashboard.picoUrl, "/ends", { "content-type": "text/plain" });

@@ -16,6 +16,8 @@ const WAYS = [
 ];
 
 export async function showAppendView(place, { name, stream, signal }) {
+  const head = await stream.headOnceKnown();
+  if (signal.aborted) return;
   const body = element("textarea", { class: "mono", rows: "8", spellcheck: "false" });
   const key = element("input", { type: "text", class: "mono", autocomplete: "off", spellcheck: "false" });
   const button = element("button", { type: "submit", class: "primary" }, "Append");
@@ -23,6 +25,7 @@ export async function showAppendView(place, { name, stream, signal }) {
   const done = element("p", { class: "list-status", role: "status" });
   const note = element("p", { class: "hint" });
   let way = "one";
+  let isSending = false;
   const form = element(
     "form",
     { class: "panel form-panel" },
@@ -37,12 +40,10 @@ export async function showAppendView(place, { name, stream, signal }) {
     element("div", { class: "form-actions" }, button, done),
   );
   place.append(form);
-  const head = await stream.firstHead;
-  if (signal.aborted) return;
   const isJson = isJsonType(head.contentType);
   const judge = () => {
     const isClosed = stream.head.isClosed;
-    button.disabled = isClosed;
+    button.disabled = isClosed || isSending;
     setText(note, isClosed ? "The stream is closed: nothing can be appended." : wayNote(way, isJson, head.contentType));
   };
   stream.listen(judge, signal);
@@ -59,7 +60,8 @@ export async function showAppendView(place, { name, stream, signal }) {
       body.focus();
       return;
     }
-    button.disabled = true;
+    isSending = true;
+    judge();
     try {
       const { from, next } = await appendRecords(name, records);
       done.replaceChildren(
@@ -77,6 +79,7 @@ export async function showAppendView(place, { name, stream, signal }) {
           : wordsOf(error),
       );
     }
+    isSending = false;
     judge();
   });
 }

@@ -57,7 +57,7 @@ export async function showLiveView(place, { name, stream, signal }) {
   };
   showState("connecting", "");
 
-  const head = await stream.firstHead;
+  const head = await stream.headOnceKnown();
   if (signal.aborted) return;
   let mode = modeFor(head.contentType);
   modes.replaceChildren(

@@ -41,7 +41,7 @@ export async function showRecordsView(place, { name, from, stream, signal, navig
     expand.textContent = isOpening ? "Collapse all" : "Expand all";
   });
 
-  const head = await stream.firstHead;
+  const head = await stream.headOnceKnown();
   if (signal.aborted) return;
   mode = modeFor(head.contentType);
   modes.replaceChildren(

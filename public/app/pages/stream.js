@@ -60,15 +60,16 @@ class StreamFeed {
   #rounds = 0;
   #isAsking = false;
   #abort = new AbortController();
-  #first = Promise.withResolvers();
+  #known = Promise.withResolvers();
 
   constructor(name) {
     this.name = name;
   }
 
-  /** Resolves with the first head. */
-  get firstHead() {
-    return this.#first.promise;
+  /** The newest head, once there is one. */
+  async headOnceKnown() {
+    await this.#known.promise;
+    return this.head;
   }
 
   listen(listener, signal) {
@@ -89,7 +90,7 @@ class StreamFeed {
       this.head = head;
       this.isMissing = false;
       this.problem = null;
-      this.#first.resolve(head);
+      this.#known.resolve();
       if (this.#rounds++ % INSPECT_EVERY === 0) this.inspection = await inspectStream(this.name, signal);
     } catch (error) {
       if (signal.aborted) return;
