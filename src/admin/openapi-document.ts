@@ -22,7 +22,7 @@ const ADMIN_ANSWERS: Readonly<Record<number, AnswerAbout>> = {
   403: {
     description: "A web page of an origin or host that is not allowed (`--admin-cors-origin`, `--allowed-host`)",
     schema: ErrorAnswer,
-    example: { error: "refused: the origin is not allowed; name it with --cors-origin" },
+    example: { error: "refused: the origin is not allowed; name it with --admin-cors-origin" },
   },
   500: {
     description: "The node failed; its log has the cause",

@@ -96,7 +96,7 @@ const NEXT_SEQ = header("Position behind the last record of this answer, or the 
 const START_SEQ = header("First position that can still be read", Offset);
 const CLOSED = header("The stream is closed: nothing follows", FlagValue);
 
-const FORBIDDEN = refusal("A web page that is not allowed", "permission_denied", "origin is not allowed; name it with --cors-origin");
+const FORBIDDEN = refusal("A web page that is not allowed", "permission_denied", "origin is not allowed; name it with --admin-cors-origin");
 const NOT_FOUND = refusal("No such stream", "not_found", "there is no stream /orders/live");
 const GONE = refusal("Deleted, and kept for its forks", "gone", "the stream was deleted; its forks still need it");
 const FAILED = refusal("It is open whether anything was written", "unknown_outcome", "the node stopped before the outcome was known");

@@ -146,7 +146,7 @@ class Node implements RunningNode {
       durableStreamsUrl: () => this.#advertised("durableStreams"),
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
-    const policy = makeOriginPolicy({ corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
+    const policy = makeOriginPolicy({ originFlag: "--admin-cors-origin", corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
     const pico = new PicoMount({ policy, log: this.#log, clock: systemClock, observer: this.#watch.traffic.pico });
     this.#picoMount = pico;
     this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles(), pico });

@@ -13,6 +13,8 @@ export interface OriginPolicy {
   readonly isEveryOriginAllowed: boolean;
   /** As in an `Origin` header, lower case. */
   readonly origins: ReadonlySet<string>;
+  /** Flag that adds to them, for refusals. */
+  readonly originFlag: string;
   /** `*` in the list: every host. */
   readonly isEveryHostAllowed: boolean;
   /** Host names without port, lower case. */
@@ -20,7 +22,8 @@ export interface OriginPolicy {
 }
 
 export interface OriginSettings {
-  /** `--cors-origin`. */
+  /** Flag that `corsOrigins` comes from: each listener has one. */
+  readonly originFlag: "--cors-origin" | "--admin-cors-origin";
   readonly corsOrigins: readonly string[];
   /** `--allowed-host`; a port in one is ignored. */
   readonly allowedHosts: readonly string[];
@@ -52,6 +55,7 @@ export function makeOriginPolicy(settings: OriginSettings): OriginPolicy {
     isEveryOriginAllowed: settings.corsOrigins.includes("*"),
     origins: new Set([...settings.corsOrigins.map(normalizeOrigin), ...advertised.map((url) => url.origin)]),
     isEveryHostAllowed: settings.allowedHosts.includes("*"),
+    originFlag: settings.originFlag,
     hosts: new Set([...settings.allowedHosts.map(hostOf), ...advertised.map((url) => hostOf(url.host))]),
   };
 }
@@ -65,7 +69,7 @@ export function judgeOrigin(policy: OriginPolicy, claim: OriginClaim): OriginVer
   if (origin !== undefined) {
     if (policy.isEveryOriginAllowed) return { isAllowed: true, allowOrigin: "*" };
     if (isOriginAllowed(policy, origin)) return { isAllowed: true, allowOrigin: origin };
-    return { isAllowed: false, reason: "origin is not allowed; name it with --cors-origin" };
+    return { isAllowed: false, reason: `origin is not allowed; name it with ${policy.originFlag}` };
   }
   // Without an origin: typed by a person, or a page of this very origin. All else is another site's.
   const isOwn = fetchSite === "same-origin" || fetchSite === "none" || policy.isEveryOriginAllowed;

@@ -16,6 +16,7 @@ import type { RequestObserver } from "./traffic.ts";
 export function originPolicyOf(settings: ProtocolSettings): OriginPolicy {
   const { pico, durableStreams, admin } = settings.advertisedUrls;
   return makeOriginPolicy({
+    originFlag: "--cors-origin",
     corsOrigins: settings.corsOrigins,
     allowedHosts: settings.allowedHosts,
     advertisedUrls: [pico, durableStreams, admin].filter((url) => url !== null),

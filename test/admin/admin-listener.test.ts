@@ -53,4 +53,11 @@ describe("the admin listener", () => {
       expect(answer.headers.get("access-control-allow-origin")).toBeNull();
     }
   });
+
+  test("a refusal names the flag of this listener, and not that of the others", async () => {
+    for (const path of ["/admin/cluster", "/pico/a"]) {
+      const answer = await fetch(address + path, { headers: { origin: "https://evil.example" } });
+      expect(await answer.text()).toContain("name it with --admin-cors-origin");
+    }
+  });
 });

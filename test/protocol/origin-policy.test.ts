@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { judgeOrigin, makeOriginPolicy } from "../../src/protocol/origin-policy.ts";
 
-const LOCAL = makeOriginPolicy({ corsOrigins: [], allowedHosts: [], advertisedUrls: [] });
+const LOCAL = makeOriginPolicy({ originFlag: "--cors-origin", corsOrigins: [], allowedHosts: [], advertisedUrls: [] });
 const PUBLIC = makeOriginPolicy({
+  originFlag: "--cors-origin",
   corsOrigins: ["https://app.example/"],
   allowedHosts: ["proxy.example:8443"],
   advertisedUrls: ["https://streams.example:4437"],
@@ -83,7 +84,7 @@ describe("which pages may talk to a listener", () => {
   });
 
   test("a star allows every origin, but no other host", () => {
-    const every = makeOriginPolicy({ corsOrigins: ["*"], allowedHosts: [], advertisedUrls: [] });
+    const every = makeOriginPolicy({ originFlag: "--cors-origin", corsOrigins: ["*"], allowedHosts: [], advertisedUrls: [] });
     expect(
       judgeOrigin(every, { origin: "https://any.example", fetchSite: undefined, isUnmarkedBrowser: false, authority: "localhost" }),
     ).toEqual({

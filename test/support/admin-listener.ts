@@ -40,7 +40,7 @@ export function testAdminContext({
   log = silentLog,
   observer,
 }: TestAdminOptions = {}): AdminContext {
-  const policy = makeOriginPolicy({ corsOrigins, allowedHosts: [], advertisedUrls: [] });
+  const policy = makeOriginPolicy({ originFlag: "--admin-cors-origin", corsOrigins, allowedHosts: [], advertisedUrls: [] });
   const missing: AdminSource = {
     ready: notThere,
     cluster: notThere,
