@@ -40,8 +40,8 @@ export interface AppendRunOptions {
   readonly open: () => Promise<LineProducer>;
 }
 
-/** A line of the input cannot be a record. */
-class LineRefused extends Error {}
+/** A line of the input cannot be a record, or the input cannot be read. What came before becomes durable. */
+class InputRefused extends Error {}
 class Interrupted extends Error {}
 
 export class AppendRun {
@@ -81,7 +81,11 @@ export class AppendRun {
   }
 
   #read(buffer: Uint8Array): Promise<number> {
-    return this.#unlessFailed(() => this.#options.input.read(buffer));
+    return this.#unlessFailed(() =>
+      this.#options.input.read(buffer).catch((error: unknown) => {
+        throw new InputRefused(messageOf(error), { cause: error });
+      }),
+    );
   }
 
   /** What is waited for, unless the run ends before: an end must not wait for an input, or a server, that is silent. */
@@ -97,8 +101,8 @@ export class AppendRun {
     if (this.#failure !== null) throw this.#failure.reason;
     const number = this.#writtenCount + 1;
     const { emptyLineRefusal } = this.#options;
-    if (line.length === 0 && emptyLineRefusal !== null) throw new LineRefused(`line ${number} is empty: ${emptyLineRefusal}`);
-    if (!isUtf8(line)) throw new LineRefused(`line ${number} is not UTF-8`);
+    if (line.length === 0 && emptyLineRefusal !== null) throw new InputRefused(`line ${number} is empty: ${emptyLineRefusal}`);
+    if (!isUtf8(line)) throw new InputRefused(`line ${number} is not UTF-8`);
     this.#producer ??= await this.#unlessFailed(this.#options.open);
     this.#writtenCount = number;
     await this.#producer.write(line);
@@ -116,9 +120,9 @@ export class AppendRun {
 
   async #stop(error: unknown): Promise<AppendStopped> {
     const reason =
-      error instanceof LineTooLong ? new LineRefused(`line ${this.#writtenCount + 1} is ${messageOf(error)}, the largest record`) : error;
+      error instanceof LineTooLong ? new InputRefused(`line ${this.#writtenCount + 1} is ${messageOf(error)}, the largest record`) : error;
     const isInterrupted = reason instanceof Interrupted;
-    if (!(reason instanceof LineRefused || isInterrupted))
+    if (!(reason instanceof InputRefused || isInterrupted))
       return new AppendStopped(`${describeFailure(reason)}${this.#tellDurable(reason)}`, false, reason);
     try {
       await this.#producer?.close();

@@ -4,6 +4,7 @@
  * end with their line. Files and pipes get every byte as it is.
  */
 import { utf8Decoder, utf8Encoder } from "../lib/bytes.ts";
+import { escapeCharacter } from "../lib/plain-text.ts";
 
 const ESCAPE = "\u001b";
 const RESET = `${ESCAPE}[0m`;
@@ -39,8 +40,4 @@ export function toPlainLine(text: string): string {
 /** Lines as an output takes them; `lines` are UTF-8. */
 export function toOutputLines(lines: Uint8Array, isTerminal: boolean): Uint8Array {
   return isTerminal ? utf8Encoder.encode(toTerminalText(utf8Decoder.decode(lines))) : lines;
-}
-
-function escapeCharacter(character: string): string {
-  return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
 }

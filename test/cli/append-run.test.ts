@@ -14,6 +14,7 @@ class GivenInput implements DataInput {
   readonly sizeBytes = null;
   readonly #pieces: Uint8Array[] = [];
   #isEnded = false;
+  #failure: Error | null = null;
   #wake = () => {};
   reads = 0;
 
@@ -29,13 +30,19 @@ class GivenInput implements DataInput {
     return this;
   }
 
+  break(error: Error): void {
+    this.#failure = error;
+    this.#wake();
+  }
+
   async read(buffer: Uint8Array): Promise<number> {
     this.reads += 1;
-    while (this.#pieces.length === 0 && !this.#isEnded) {
+    while (this.#pieces.length === 0 && !this.#isEnded && this.#failure === null) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
+    if (this.#pieces.length === 0 && this.#failure !== null) throw this.#failure;
     const piece = this.#pieces.shift() ?? new Uint8Array(0);
     buffer.set(piece);
     return piece.length;
@@ -127,6 +134,17 @@ async function stopped(running: Promise<void>): Promise<AppendStopped> {
   if (!(error instanceof AppendStopped)) throw new Error(`it did not stop as expected: ${error}`);
   return error;
 }
+
+test("what came before an input that breaks becomes durable", async () => {
+  const { run, input, producer, acks } = start();
+  const running = run.run();
+  input.give("a\nb\n");
+  await turn();
+  input.break(new Error("the input cannot be read: EIO"));
+  const { message, isInterrupted } = await stopped(running);
+  expect([producer.lines, acks.count, isInterrupted]).toEqual([["a", "b"], 2, false]);
+  expect(message).toStartWith("the input cannot be read: EIO; 2 lines are durable; to go on behind");
+});
 
 test("an empty input asks no server", async () => {
   const { run, input, openedCount } = start();
