@@ -13,14 +13,18 @@ export async function* readEvents(response, abort) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let timer = null;
   let rest = "";
+  let endsInLine = false;
   try {
     while (true) {
       timer = setTimeout(() => abort.abort(new Error("the event stream is silent")), SILENCE_MS_MAX);
       const { value, done } = await reader.read();
       clearTimeout(timer);
       if (done) return;
+      // Only a piece that ends an event has the whole looked through: a large event comes in thousands of them.
+      const isEnd = value.includes("\n\n") || (endsInLine && value.startsWith("\n"));
+      endsInLine = value.endsWith("\n");
       rest += value;
-      let end = rest.indexOf("\n\n");
+      let end = isEnd ? rest.indexOf("\n\n") : -1;
       while (end >= 0) {
         const event = parseEvent(rest.slice(0, end));
         rest = rest.slice(end + 2);

@@ -96,6 +96,11 @@ class StreamFeed {
       if (signal.aborted) return;
       this.isMissing = error instanceof Refused && error.status === 404;
       this.problem = wordsOf(error);
+      // One that is made anew under the name is another stream.
+      if (this.isMissing) {
+        this.inspection = null;
+        this.#rounds = 0;
+      }
     } finally {
       this.#isAsking = false;
     }
