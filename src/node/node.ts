@@ -28,7 +28,7 @@ import { NodeCore, type NodeCoreSettings } from "./node-core.ts";
 import { type NodeParts, openParts } from "./node-parts.ts";
 import { NodeWatch } from "./node-watch.ts";
 import { ProblemLog } from "./problem-log.ts";
-import type { ListenAddress, Settings, StreamListenerSettings } from "./settings.ts";
+import { adminUrlsOf, type ListenAddress, type Settings, type StreamListenerSettings } from "./settings.ts";
 
 export interface RunningNode {
   /** `host:port` as bound (IPv6 in brackets); null where there is no such listener. */
@@ -146,7 +146,8 @@ class Node implements RunningNode {
       durableStreamsUrl: () => this.#advertised("durableStreams"),
     });
     const { allowedOrigins, allowedHosts } = adminOrigins;
-    const policy = makeOriginPolicy({ originFlag: "--admin-cors-origin", corsOrigins: allowedOrigins, allowedHosts, advertisedUrls: [] });
+    const advertisedUrls = adminUrlsOf(this.#settings);
+    const policy = makeOriginPolicy({ originFlag: "--admin-cors-origin", corsOrigins: allowedOrigins, allowedHosts, advertisedUrls });
     const pico = new PicoMount({ policy, log: this.#log, clock: systemClock, observer: this.#watch.traffic.pico });
     this.#picoMount = pico;
     this.#admin = createAdminListener({ source, policy, log: this.#log, clock: systemClock, files: findShippedFiles(), pico });

@@ -161,6 +161,18 @@ export function formatListenAddress(address: ListenAddress): string {
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
+/**
+ * Where pages of the admin listener itself come from: the address that it listens on, and its port on the hosts that the
+ * stream listeners are advertised with. An address that stands for all of a machine's names none of them.
+ */
+export function adminUrlsOf({ admin, pico, durableStreams }: Pick<Settings, "admin" | "pico" | "durableStreams">): readonly string[] {
+  if (admin === null) return [];
+  const { host, port } = admin.listen;
+  const advertised = [pico, durableStreams].map((listener) => listener?.advertisedUrl ?? null).filter((url) => url !== null);
+  const own = ["0.0.0.0", "::"].includes(host) ? [] : [formatListenAddress(admin.listen)];
+  return [...own, ...advertised.map((url) => `${new URL(url).hostname}:${port}`)].map((authority) => `http://${authority}`);
+}
+
 export function comesLater(flag: string, what: string): PicoError {
   return new PicoError("settings", `${flag} ${what} comes with a later version; use file:// or mem://`, { flag, isStartup: true });
 }

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { isPicoError } from "../../src/lib/errors.ts";
 import { parseBucketUri } from "../../src/node/bucket-uri.ts";
 import {
+  adminUrlsOf,
   assertPlacesDiffer,
   formatListenAddress,
   isLoopback,
@@ -57,4 +58,15 @@ test("storage and WAL may not share or contain each other's directory", () => {
     thrown = error;
   }
   expect(isPicoError(thrown, "settings")).toBe(true);
+});
+
+test("pages of the admin listener come from where it listens, and from its port on the advertised hosts", () => {
+  const urls = (host: string, advertisedUrl: string | null) =>
+    adminUrlsOf({ admin: { listen: { host, port: 9090 } }, pico: { listen: { host, port: 4437 }, advertisedUrl }, durableStreams: null });
+  expect(urls("10.0.0.5", null)).toEqual(["http://10.0.0.5:9090"]);
+  expect(urls("fd00::5", null)).toEqual(["http://[fd00::5]:9090"]);
+  for (const all of ["0.0.0.0", "::"]) expect(urls(all, null)).toEqual([]);
+  expect(urls("0.0.0.0", "https://n1.example/streams")).toEqual(["http://n1.example:9090"]);
+  expect(urls("10.0.0.5", "http://[fd00::5]:4437")).toEqual(["http://10.0.0.5:9090", "http://[fd00::5]:9090"]);
+  expect(adminUrlsOf({ admin: null, pico: null, durableStreams: null })).toEqual([]);
 });
