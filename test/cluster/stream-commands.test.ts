@@ -192,7 +192,7 @@ test(
     command.write("b\n");
     expect(await command.ended).toMatchObject({
       exitCode: 1,
-      errors: expect.stringMatching(/pico: closed \(409\): .+; 1 line is durable; /),
+      errors: expect.stringMatching(/pico: closed \(409\): .+; 1 line is durable\n$/),
     });
   },
   TEST_MS,

@@ -53,7 +53,13 @@ test("what is appended and read over both protocols is in the samples, to the re
 
   const last = samples.at(-1)?.atMs ?? 0;
   expect((await activity(node, `?since=${last}`)).samples.every(({ atMs }) => atMs > last)).toBe(true);
-  expect((await fetch(`${node.admin}/admin/activity?since=yesterday`)).status).toBe(400);
+  for (const since of ["yesterday", "-1", "01", "1e3", "", "1".repeat(21)]) {
+    expect((await fetch(`${node.admin}/admin/activity?since=${since}`)).status).toBe(400);
+  }
+  // All that the description allows, beyond 2^64 too.
+  for (const since of ["99999999999999999999", "18446744073709551616", "9007199254740992"]) {
+    expect((await activity(node, `?since=${since}`)).samples).toEqual([]);
+  }
   expect((await fetch(`${node.admin}/admin/activity`, { method: "POST" })).status).toBe(405);
 });
 
