@@ -9,6 +9,8 @@ import type { ObjectFigures } from "./object-tally.ts";
 export interface View {
   /** Index of the last applied log row. */
   readonly appliedIndex: number;
+  /** Row id of that row, 32 hex digits; empty before the first. */
+  readonly appliedRowId: string;
   /** Time of the last applied row. */
   readonly appliedAtMs: number;
   readonly streamCount: number;

@@ -13,6 +13,7 @@ import { BlockCache } from "../engine/block-cache.ts";
 import { DataObjectReaders } from "../engine/data-object-readers.ts";
 import { Engine, type EngineSettings } from "../engine/engine.ts";
 import { Recovery, type RecoveryProgress } from "../engine/recovery.ts";
+import { RemovalGate } from "../engine/removal-gate.ts";
 import { Uploader } from "../engine/uploader.ts";
 import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
@@ -61,6 +62,8 @@ export class NodeCore {
   readonly blockCache: BlockCache;
   readonly streams: Streams;
   readonly router: Router;
+  /** What every delete in the store asks first. */
+  readonly removalGate: RemovalGate;
   /** Resolves when the node had to stop by itself, with the reason. */
   readonly failed: Promise<unknown>;
   readonly #components: NodeCoreComponents;
@@ -91,6 +94,7 @@ export class NodeCore {
     this.metadata = metadata;
     this.failed = failed;
     this.#fail = fail;
+    this.removalGate = new RemovalGate({ store, clusterId, clusterIdentity: metadata.clusterIdentity, metadata, log });
     this.#uploader = new Uploader({ clusterId, clock, random, log, metadata, store });
     this.blockCache = new BlockCache(settings.blockCacheBytes);
     const readers = new DataObjectReaders(store, this.blockCache, clusterId);
@@ -270,6 +274,7 @@ export class NodeCore {
   abandon(): void {
     this.#phase = "stopped";
     this.#stopping.abort();
+    this.removalGate.close();
     this.streams.abandon();
     this.engine.abandon();
     this.metadata.stop().catch((error) => this.#components.log.warn("the metadata log did not stop cleanly", { error }));
