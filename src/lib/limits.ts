@@ -147,6 +147,8 @@ export const PREPARED_OBJECT_GRACE_MS = 60_000;
 export const STREAM_IDS_PER_RESERVATION = 1 << 20;
 export const LEASE_TTL_MS = 10_000;
 export const HEARTBEAT_INTERVAL_MS = 1000;
+/** Between two looks at the heartbeat of a predecessor that may live. */
+export const PREDECESSOR_LOOK_MS = 250;
 export const FAILOVER_TIMEOUT_MS_DEFAULT = 5000;
 export const FAILOVER_TIMEOUT_MS_MIN = 2000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */

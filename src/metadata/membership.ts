@@ -50,6 +50,7 @@ export class Membership {
   readonly #truncation: LogTruncation;
   readonly #maintenance: Maintenance;
   readonly #saving: BackgroundLoop;
+  readonly #beating: BackgroundLoop;
   readonly #loops: readonly BackgroundLoop[];
   #sources: HeartbeatSources | null = null;
 
@@ -89,8 +90,9 @@ export class Membership {
       propose: (command) => this.proposer.propose(command),
     });
     this.#saving = this.#newLoop("snapshot", "the metadata snapshot", LOG_TRUNCATE_INTERVAL_MS, () => this.#saveRound());
+    this.#beating = this.#newLoop("heartbeat", "the heartbeat", HEARTBEAT_INTERVAL_MS, () => this.heartbeats.send());
     this.#loops = [
-      this.#newLoop("heartbeat", "the heartbeat", HEARTBEAT_INTERVAL_MS, () => this.heartbeats.send()),
+      this.#beating,
       this.#newLoop("lease", "the lease", LEASE_TTL_MS / 4, () => this.lease.renew()),
       this.#saving,
       this.#newLoop("log_truncation", "truncating the metadata log", LOG_TRUNCATE_INTERVAL_MS, () => this.#truncateRound()),
@@ -119,13 +121,9 @@ export class Membership {
     await Promise.all(this.#loops.map((loop) => loop.stop()));
   }
 
-  /** At once, so that others see the node live; the loop repeats it if it fails. */
-  async sendFirstHeartbeat(): Promise<void> {
-    try {
-      await this.heartbeats.send();
-    } catch (error) {
-      this.#options.logger.warn("the first heartbeat failed and will be tried again", { error });
-    }
+  /** From the registration on, so that nobody takes a node for dead that recovers for long. */
+  startHeartbeats(): void {
+    this.#beating.start();
   }
 
   /** After the registration has ended. Both steps only spare others a wait, so a failure is no error. */

@@ -228,7 +228,7 @@ export class MetadataLog implements Metadata {
     const fences = replaces === null ? [] : [{ victim: { nodeId: node.nodeId, nodeEpoch: replaces }, counter: predecessorCounter }];
     try {
       const outcome = await membership.proposer.propose(command, fences).outcome;
-      if (outcome.applied) await membership.sendFirstHeartbeat();
+      if (outcome.applied) membership.startHeartbeats();
       else this.#membership = null;
       return outcome;
     } catch (error) {
@@ -238,7 +238,7 @@ export class MetadataLog implements Metadata {
     }
   }
 
-  /** Begins heartbeats, lease, snapshots, truncation and maintenance. */
+  /** Begins lease, snapshots, truncation and maintenance; heartbeats began with the registration. */
   start(sources: HeartbeatSources): void {
     assert(this.#membership !== null, "a node is registered before its loops start");
     this.#membership.start(sources);

@@ -25,7 +25,9 @@ import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { Addresses } from "../metadata/command.ts";
 import { COMMAND_VERSION } from "../metadata/command-format.ts";
+import type { RegistrationEntry } from "../metadata/entries.ts";
 import { MetadataLog } from "../metadata/metadata-log.ts";
+import { alive, awaitStandstill } from "../metadata/predecessor-watch.ts";
 import type { Router } from "../ownership/router.ts";
 import { ViewRouter } from "../ownership/view-router.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
@@ -51,6 +53,11 @@ export interface NodeCoreComponents {
   readonly store: ObjectStore;
   readonly wal: WalStore;
   readonly settings: NodeCoreSettings;
+  /**
+   * A lock that death alone releases proves that no other process of this node id lives. Without it a start waits until the
+   * predecessor's heartbeat has stood still for the failover limit.
+   */
+  readonly provesDeath: boolean;
 }
 
 /** `degraded`: reads only, until the start can write. */
@@ -182,6 +189,8 @@ export class NodeCore {
     const { nodeId, slots, failoverTimeoutMs, clusterId } = settings;
     await assertDatabaseFitsStores({ metadata: this.metadata, wal, store, clusterId, nodeId });
     const replaces = this.metadata.view.node(nodeId)?.lastEpoch ?? null;
+    const predecessor = this.metadata.view.currentRegistration(nodeId);
+    const counter = await this.#standstillOf(predecessor);
     const nodeEpoch = settings.nodeEpoch ?? Math.max(clock.nowMs(), (replaces ?? -1) + 1);
     const node = { nodeId, nodeEpoch };
     const outcome = await this.metadata.register(
@@ -195,12 +204,24 @@ export class NodeCore {
         commandVersion: COMMAND_VERSION,
         replaces,
       },
-      null,
+      counter,
     );
+    if (!outcome.applied && outcome.code === "node_alive" && predecessor !== null) throw alive(predecessor);
     if (!outcome.applied) throw refusedRegistration(node, outcome.code, outcome.facts.lastEpoch);
     const firstStreamId = outcome.facts.firstStreamId;
     if (firstStreamId !== undefined) this.#ids.add(firstStreamId);
     return node;
+  }
+
+  /** The heartbeat counter that the registration names; null where a lock proves that nobody sends them any more. */
+  async #standstillOf(predecessor: RegistrationEntry | null): Promise<number | null> {
+    const { clock, log, sql, provesDeath } = this.#components;
+    if (provesDeath || predecessor === null || predecessor.state !== "live") return null;
+    log.warn("another process of this node id holds its lock; it is replaced if its heartbeat stands still", {
+      registration: formatRegistration(predecessor.name),
+      waitMs: predecessor.failoverTimeoutMs,
+    });
+    return awaitStandstill(predecessor, { sql, clock, signal: this.#stopping.signal });
   }
 
   /** Earlier lives of this node that are not ended, oldest first. */

@@ -19,6 +19,8 @@ export interface NodeParts {
   readonly sql: SqlStore;
   readonly store: ObjectStore;
   readonly wal: WalStore;
+  /** See `NodeCoreComponents`. */
+  readonly provesDeath: boolean;
   close(): Promise<void>;
 }
 
@@ -43,7 +45,7 @@ export async function openParts(settings: Settings, log: Logger): Promise<NodePa
     opened.push(store);
     const sql = openSql(settings, log);
     opened.push(sql);
-    return { sql, store, wal, close };
+    return { sql, store, wal, provesDeath: true, close };
   } catch (error) {
     await close();
     throw error;

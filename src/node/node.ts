@@ -106,7 +106,7 @@ class Node implements RunningNode {
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log);
     this.#assertNotStopping();
-    const { sql, store, wal } = this.#parts;
+    const { sql, store, wal, provesDeath } = this.#parts;
     const core = await NodeCore.open({
       clock: systemClock,
       random: systemRandom,
@@ -115,6 +115,7 @@ class Node implements RunningNode {
       store,
       wal,
       settings: coreSettings(settings),
+      provesDeath,
     });
     this.#core = core;
     this.#assertNotStopping();

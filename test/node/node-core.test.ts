@@ -46,10 +46,11 @@ function makeHost() {
   const clock = new ManualClock();
   const store = new MemoryObjectStore(clock);
   const database = new MemoryDatabase(clock);
-  const open = () => {
+  const open = (provesDeath = true) => {
     const sql = new MemorySqlStore(database);
     const wal = new HeldWal(store, "c");
-    const components = { clock, random: new SeededRandom(clock.monotonicMs() + 1), log: silentLog, sql, store, wal, settings: SETTINGS };
+    const random = new SeededRandom(clock.monotonicMs() + 1);
+    const components = { clock, random, log: silentLog, sql, store, wal, settings: SETTINGS, provesDeath };
     return NodeCore.open(components).then((core) => ({ core, sql, wal }));
   };
   return { clock, open };
@@ -82,6 +83,48 @@ describe("a node without sockets", () => {
     await settled(third.core.start(NO_ADDRESSES));
     expect(await bodiesAt(third.core, "/a")).toBe(1);
     third.core.abandon();
+  });
+
+  test("without a lock it leaves a life that sends heartbeats alone, also one that is still recovering", async () => {
+    const { clock, open } = makeHost();
+    const first = await settled(open());
+    const { promise: isRecovered, resolve } = Promise.withResolvers<void>();
+    first.wal.held = isRecovered;
+    const starting = first.core.start(NO_ADDRESSES);
+    await clock.advance(1000);
+    const second = await settled(open(false));
+    const refusal = codeOf(() => second.core.start(NO_ADDRESSES));
+    await clock.advance(20_000);
+    expect(await settled(refusal)).toBe("locked");
+    resolve();
+    await settled(starting);
+    expect(first.core.phase).toBe("serving");
+    first.core.abandon();
+    second.core.abandon();
+  });
+
+  test("without a lock it replaces a life whose heartbeat stood still for the failover limit, and no sooner", async () => {
+    const { clock, open } = makeHost();
+    const first = await settled(open());
+    await settled(first.core.start(NO_ADDRESSES));
+    await settled(first.core.streams.create({ ...create, name: "/a", records: [record("x")] }));
+    await clock.advance(2000);
+    // Paused: it sends nothing more, and knows nothing of it.
+    first.sql.faultOf = () => "hang";
+    const second = await settled(open(false));
+    const starting = second.core.start(NO_ADDRESSES);
+    await clock.advance(SETTINGS.failoverTimeoutMs - 500);
+    expect(second.core.metadata.registration).toBeNull();
+    await clock.advance(2000);
+    await settled(starting);
+    expect(await bodiesAt(second.core, "/a")).toBe(1);
+    first.sql.faultOf = () => null;
+    first.sql.unhang();
+    const append = { name: "/a", close: false, matchTail: null, streamSeq: null, mimeType: null, producer: null };
+    expect(await settled(codeOf(() => first.core.streams.append({ ...append, records: [record("y")] })))).not.toBeNull();
+    await clock.advance(20_000);
+    expect(first.core.phase).toBe("stopped");
+    second.core.abandon();
   });
 
   test("stopped while it starts, it begins nothing: no heartbeat and no timer is left", async () => {

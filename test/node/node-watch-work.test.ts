@@ -37,7 +37,9 @@ async function startWatched() {
   const sql = new MemorySqlStore(new MemoryDatabase(clock));
   const log = new ProblemLog(silentLog, clock);
   const wal = new ObjectWal(store, "c");
-  const core = await settled(NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS }));
+  const core = await settled(
+    NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS, provesDeath: true }),
+  );
   await settled(core.start({ pico: null, durableStreams: null, admin: null }));
   const watch = new NodeWatch({ clock, log, core: () => core, isReady: () => core.isReady });
   watch.start();

@@ -67,6 +67,7 @@ test("during a long recovery /health is 200 from the start, and /ready is 503 wi
       store,
       wal,
       settings: SETTINGS,
+      provesDeath: true,
     });
   const first = await open(new ObjectWal(store, "c"), 1);
   await first.start(NO_ADDRESSES);

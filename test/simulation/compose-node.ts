@@ -43,7 +43,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
     const random = world.prng.branch(`random of ${process.name}`);
     const store = new SimObjectStore(cluster.bucket, new ServiceLink(cluster.store, process, nodeId));
     const sql = new SimSqlStore(cluster.database, new ServiceLink(cluster.databaseService, process, nodeId), process);
-    const base = { clock, random, log, sql, store, settings: settingsOf(options, nodeId) };
+    const base = { clock, random, log, sql, store, settings: settingsOf(options, nodeId), provesDeath: true };
     const stopped = Promise.withResolvers<{ readonly error: unknown }>();
     let core: NodeCore | null = null;
 
