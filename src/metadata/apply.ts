@@ -13,6 +13,7 @@
 
 import { unreachable } from "../lib/assert.ts";
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
+import { applyHoldRemoval, applyRaiseIds } from "./apply-cluster.ts";
 import { applyEnd, applyFence, applyRegister, applyRemoveNode, applyReserveIds, applyResize } from "./apply-node.ts";
 import { applyCommit, applyCompact, applyDestroy, applyPrepare, applyRemove } from "./apply-object.ts";
 import { applyAcquire, applyFinishTransfer, applyRelease, applyStartTransfer } from "./apply-ownership.ts";
@@ -91,6 +92,10 @@ function applyCommand(state: MetadataState, row: CommandRow, command: Command): 
       return applyRemoveNode(context, command);
     case "reserve_ids":
       return applyReserveIds(context);
+    case "hold_removal":
+      return applyHoldRemoval(context, command);
+    case "raise_ids":
+      return applyRaiseIds(context, command);
     case "create_stream":
       return applyCreate(context, command);
     case "delete_stream":

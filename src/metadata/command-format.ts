@@ -3,7 +3,7 @@
  *
  * | bytes | what |
  * | --- | --- |
- * | u8 | command version that the batch needs |
+ * | u8 | command version that the batch needs: that of its newest command |
  * | varint | number of commands |
  * | ... | each command: u8 type number, then its fields (`field-format.ts`) in the order written below |
  * | u64 | checksum (`lib/checksum.ts`) of all before |
@@ -44,7 +44,10 @@ import {
 } from "./field-format.ts";
 
 /** The newest command version that this program reads and writes. */
-export const COMMAND_VERSION = 1;
+export const COMMAND_VERSION = 2;
+
+/** The version that a program must speak to read a command; 1 where none is named. */
+const VERSIONS: Partial<Readonly<Record<Command["type"], number>>> = { hold_removal: 2, raise_ids: 2 };
 
 const TYPE_NUMBERS: Readonly<Record<Command["type"], number>> = {
   register: 1,
@@ -53,6 +56,8 @@ const TYPE_NUMBERS: Readonly<Record<Command["type"], number>> = {
   resize: 4,
   remove_node: 5,
   reserve_ids: 6,
+  hold_removal: 7,
+  raise_ids: 8,
   create_stream: 16,
   delete_stream: 17,
   expire_stream: 18,
@@ -78,6 +83,11 @@ export interface CommandBatch {
   readonly commands: readonly Command[];
 }
 
+/** What every live node must speak before the command is proposed (FAULTS U1). */
+export function commandVersionOf(type: Command["type"]): number {
+  return VERSIONS[type] ?? 1;
+}
+
 /** One command, as `encodeBatch` joins them. */
 export function encodeCommand(command: Command): Uint8Array {
   const writer = new ByteWriter(128);
@@ -89,7 +99,7 @@ export function encodeCommand(command: Command): Uint8Array {
 /** The payload of a log row from commands that `encodeCommand` made. */
 export function encodeBatch(encoded: readonly Uint8Array[]): Uint8Array {
   const writer = new ByteWriter(1024);
-  writer.u8(COMMAND_VERSION);
+  writer.u8(encoded.reduce((version, command) => Math.max(version, versionOfEncoded(command)), 1));
   writer.varint(encoded.length);
   for (const command of encoded) writer.bytes(command);
   writer.bigU64(checksum64(writer.written()));
@@ -116,6 +126,10 @@ export function decodeBatch(payload: Uint8Array, what: string): CommandBatch {
   const commands = readList(reader, (source) => readFields(source, memberOf(TYPES, source.u8(), `${what}: command type`)));
   reader.expectEnd();
   return { version, commands };
+}
+
+function versionOfEncoded(command: Uint8Array): number {
+  return commandVersionOf(memberOf(TYPES, command[0] ?? 0, "a command that was just encoded"));
 }
 
 function writeFields(writer: ByteWriter, command: Command): void {
@@ -145,6 +159,13 @@ function writeFields(writer: ByteWriter, command: Command): void {
       writer.i32(command.nodeId);
       return;
     case "reserve_ids":
+      return;
+    case "hold_removal":
+      writeOptional(writer, command.untilMs, writeNumber);
+      return;
+    case "raise_ids":
+      writer.varint(command.nextStreamId);
+      writer.varint(command.nextObjectId);
       return;
     case "create_stream":
       writer.varint(command.streamId);
@@ -229,6 +250,10 @@ function readFields(reader: ByteReader, type: Command["type"]): Command {
       return { type, nodeId: reader.i32() };
     case "reserve_ids":
       return { type };
+    case "hold_removal":
+      return { type, untilMs: readOptional(reader, readNumber) };
+    case "raise_ids":
+      return { type, nextStreamId: reader.varint(), nextObjectId: reader.varint() };
     case "create_stream":
       return {
         type,

@@ -84,6 +84,11 @@ export type Command =
   | { readonly type: "remove_node"; readonly nodeId: number }
   /** Reserves `STREAM_IDS_PER_RESERVATION` stream ids for the proposer: fact `firstStreamId`. */
   | { readonly type: "reserve_ids" }
+  // The cluster.
+  /** Nothing leaves the store until then, by the time of the database; null: removal goes on. */
+  | { readonly type: "hold_removal"; readonly untilMs: number | null }
+  /** Ids below these are never given out again, whoever had them. Lower ones than the present change nothing. */
+  | { readonly type: "raise_ids"; readonly nextStreamId: number; readonly nextObjectId: number }
   // Streams.
   | {
       readonly type: "create_stream";

@@ -24,7 +24,9 @@ import type { Lease, SqlStore } from "../sql/sql-store.ts";
 import type { CommandRow } from "./apply.ts";
 import { BackgroundLoop } from "./background-loop.ts";
 import type { Command, Outcome } from "./command.ts";
+import { commandVersionOf } from "./command-format.ts";
 import { DatabaseClock } from "./database-clock.ts";
+import type { RegistrationEntry } from "./entries.ts";
 import type { SentAt } from "./heartbeat-sender.ts";
 import { LogTailer } from "./log-tailer.ts";
 import { type HeartbeatSources, Membership } from "./membership.ts";
@@ -198,10 +200,24 @@ export class MetadataLog implements Metadata {
 
   /** `fences` for a `fence` command: the victim with the heartbeat counter that was seen. It is refused as `node_alive` if that moved. */
   propose(command: Command, fences: readonly FenceMark[] = []): Proposal {
+    const older = this.#olderThan(commandVersionOf(command.type));
+    if (older !== null) {
+      const who = formatRegistration(older.name);
+      return neverSent(
+        new PicoError("unavailable", `${command.type} refused: node ${who} runs an older program that cannot read it; upgrade it first`, {
+          retryAfterSeconds: 60,
+        }),
+      );
+    }
     if (this.#membership !== null) return this.#membership.proposer.propose(command, fences);
-    const outcome = Promise.reject(this.#failure ?? new PicoError("unavailable", "this node is not registered", { retryAfterSeconds: 1 }));
-    outcome.catch(() => undefined);
-    return { outcome, isSent: false, withdraw: () => false };
+    return neverSent(this.#failure ?? new PicoError("unavailable", "this node is not registered", { retryAfterSeconds: 1 }));
+  }
+
+  /** A live registration whose program does not speak the version, so that the command would stop it (FAULTS U1). */
+  #olderThan(version: number): RegistrationEntry | null {
+    if (version === 1) return null;
+    for (const entry of this.#state.registrations()) if (entry.state === "live" && entry.commandVersion < version) return entry;
+    return null;
   }
 
   catchUp(): Promise<void> {
@@ -343,4 +359,10 @@ export class MetadataLog implements Metadata {
     const state = name === undefined ? undefined : this.#state.registration(name)?.state;
     return state === "fenced" || state === "ended";
   }
+}
+
+function neverSent(reason: PicoError): Proposal {
+  const outcome = Promise.reject(reason);
+  outcome.catch(() => undefined);
+  return { outcome, isSent: false, withdraw: () => false };
 }

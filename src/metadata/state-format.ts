@@ -45,7 +45,8 @@ import {
   writeWalLocation,
 } from "./field-format.ts";
 
-export const ROW_VERSION = 1;
+/** The newest version of each kind of row. A row is written in the lowest version that holds it. */
+const ROW_VERSIONS: Readonly<Record<StateRow["kind"], number>> = { counters: 2, node: 1, registration: 1, stream: 1, object: 1 };
 
 /** What the state holds once. */
 export interface Counters {
@@ -56,6 +57,8 @@ export interface Counters {
   readonly commandVersion: number;
   /** Time of the last applied row. */
   readonly appliedAtMs: number;
+  /** Nothing leaves the store before this time of the database; null: nothing holds it. In rows of version 2 only. */
+  readonly removalHeldUntilMs: number | null;
 }
 
 export type StateRow =
@@ -84,10 +87,13 @@ const OBJECT_STATES = invert(OBJECT_STATE_NUMBERS);
 
 export function encodeRowValue(row: StateRow): Uint8Array {
   const writer = new ByteWriter(128);
-  writer.u8(ROW_VERSION);
+  // The lowest that holds it, the same on all nodes: an older program goes on reading what it knows.
+  const version = row.kind === "counters" && row.entry.removalHeldUntilMs !== null ? 2 : 1;
+  writer.u8(version);
   switch (row.kind) {
     case "counters":
       writeCounters(writer, row.entry);
+      if (version >= 2) writeOptional(writer, row.entry.removalHeldUntilMs, writeNumber);
       break;
     case "node":
       writer.varint(row.entry.lastEpoch);
@@ -114,22 +120,23 @@ export function decodeRow(key: string, value: Uint8Array): StateRow {
   const name = parseRowKey(key);
   const reader = new ByteReader(value, 0, value.length, `metadata row ${key}`);
   const version = reader.u8();
-  if (version === 0 || version > ROW_VERSION) {
+  const versionMax = ROW_VERSIONS[name.kind];
+  if (version === 0 || version > versionMax) {
     throw new PicoError(
       "incompatible",
-      `metadata row ${key} has version ${version}, this program reads up to ${ROW_VERSION}; run a newer one`,
+      `metadata row ${key} has version ${version}, this program reads up to ${versionMax}; run a newer one`,
       { version },
     );
   }
-  const row = readRow(reader, name);
+  const row = readRow(reader, name, version);
   reader.expectEnd();
   return row;
 }
 
-function readRow(reader: ByteReader, name: RowName): StateRow {
+function readRow(reader: ByteReader, name: RowName, version: number): StateRow {
   switch (name.kind) {
     case "counters":
-      return { kind: "counters", entry: readCounters(reader) };
+      return { kind: "counters", entry: readCounters(reader, version) };
     case "node":
       return { kind: "node", entry: { nodeId: name.id, lastEpoch: reader.varint(), slots: reader.varint(), isRemoved: readFlag(reader) } };
     case "registration":
@@ -172,8 +179,14 @@ function writeCounters(writer: ByteWriter, counters: Counters): void {
   writer.varint(counters.appliedAtMs);
 }
 
-function readCounters(reader: ByteReader): Counters {
-  return { nextStreamId: reader.varint(), nextObjectId: reader.varint(), commandVersion: reader.varint(), appliedAtMs: reader.varint() };
+function readCounters(reader: ByteReader, version: number): Counters {
+  return {
+    nextStreamId: reader.varint(),
+    nextObjectId: reader.varint(),
+    commandVersion: reader.varint(),
+    appliedAtMs: reader.varint(),
+    removalHeldUntilMs: version >= 2 ? readOptional(reader, readNumber) : null,
+  };
 }
 
 function writeRegistrationEntry(writer: ByteWriter, entry: RegistrationEntry): void {

@@ -15,7 +15,6 @@ import { assert } from "../lib/assert.ts";
 import { OFFSET_MAX } from "../lib/limits.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { StreamSettings } from "./command.ts";
-import { COMMAND_VERSION } from "./command-format.ts";
 import { DirtyRows } from "./dirty-rows.ts";
 import type { NodeEntry, ObjectEntry, RegistrationEntry, StreamEntry } from "./entries.ts";
 import { NameOrder } from "./name-order.ts";
@@ -36,7 +35,8 @@ import { type HashedRows, StateHash } from "./state-hash.ts";
 import { StreamTallies } from "./stream-tallies.ts";
 import type { View } from "./view.ts";
 
-const FIRST_COUNTERS: Counters = { nextStreamId: 1, nextObjectId: 1, commandVersion: COMMAND_VERSION, appliedAtMs: 0 };
+/** The same for every program: all nodes start from one state. */
+const FIRST_COUNTERS: Counters = { nextStreamId: 1, nextObjectId: 1, commandVersion: 1, appliedAtMs: 0, removalHeldUntilMs: null };
 
 /** Distinct settings kept for sharing; beyond, streams get objects of their own. */
 const SHARED_SETTINGS_MAX = 4096;
@@ -70,6 +70,10 @@ export class MetadataState implements View {
 
   get appliedAtMs(): number {
     return this.counters.appliedAtMs;
+  }
+
+  get removalHeldUntilMs(): number | null {
+    return this.counters.removalHeldUntilMs;
   }
 
   get counters(): Counters {

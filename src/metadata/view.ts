@@ -14,6 +14,8 @@ export interface View {
   /** Time of the last applied row. */
   readonly appliedAtMs: number;
   readonly streamCount: number;
+  /** Nothing leaves the store before this time of the database (`hold_removal`); null: nothing holds it. */
+  readonly removalHeldUntilMs: number | null;
 
   /** Includes deleted streams that forks keep (`isDeleted`). */
   streamByName(name: string): StreamEntry | null;

@@ -35,6 +35,8 @@ const golden: readonly (readonly [Command, string])[] = [
   [{ type: "resize", nodeId: 3, slots: 200 }, "0400000003c801"],
   [{ type: "remove_node", nodeId: 3 }, "0500000003"],
   [{ type: "reserve_ids" }, "06"],
+  [{ type: "hold_removal", untilMs: 300 }, "0701ac02"],
+  [{ type: "raise_ids", nextStreamId: 300, nextObjectId: 5 }, "08ac0205"],
   [
     {
       type: "create_stream",
@@ -93,7 +95,14 @@ for (const [command, bytes] of golden) {
 
 test("every command of a batch comes back as it was", () => {
   const commands = golden.map(([command]) => command);
-  expect(decodeBatch(payloadOf(commands), "row 1")).toEqual({ version: 1, commands });
+  expect(decodeBatch(payloadOf(commands), "row 1")).toEqual({ version: 2, commands });
+});
+
+test("a batch needs the version of its newest command, so that older programs read all others", () => {
+  const hold: Command = { type: "hold_removal", untilMs: null };
+  expect(decodeBatch(payloadOf([hold]), "row 1")).toEqual({ version: 2, commands: [hold] });
+  const newer = new Set(["hold_removal", "raise_ids"]);
+  for (const [command] of golden) expect(payloadOf([command])[0]).toBe(newer.has(command.type) ? 2 : 1);
 });
 
 test("a batch has its permanent frame", () => {
@@ -105,7 +114,7 @@ test("an unknown command type is incompatible, never skipped", () => {
 });
 
 test("a newer command version is incompatible", () => {
-  expect(codeOf(() => decodeBatch(sealed([2, 0]), "row 1"))).toBe("incompatible");
+  expect(codeOf(() => decodeBatch(sealed([3, 0]), "row 1"))).toBe("incompatible");
 });
 
 test("any flipped bit of a batch is corrupt", () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { CATCH_UP_WAIT_MS, DATABASE_CLOCK_STEADY_MS, LEASE_TTL_MS } from "../../src/lib/limits.ts";
 import type { Command } from "../../src/metadata/command.ts";
-import { encodeBatch, encodeCommand } from "../../src/metadata/command-format.ts";
+import { COMMAND_VERSION, encodeBatch, encodeCommand } from "../../src/metadata/command-format.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { A, B, createCommand, LogFixture, watch } from "./log-fixture.ts";
 import { registerCommand } from "./state-fixture.ts";
@@ -304,5 +304,17 @@ test("a refused register of a twin under the same epoch leaves the first one in 
   const twin = await f.open();
   await expect(twin.log.register(registerCommand(A, 10), null)).rejects.toBeDefined();
   await f.clock.advance(3000);
+  expect(fatal).toEqual([]);
+});
+
+test("a newer command is not proposed while a live node cannot read it (FAULTS U1)", async () => {
+  const older = await f.node(B);
+  const { log, fatal } = await f.open();
+  await log.register({ ...registerCommand(A), commandVersion: COMMAND_VERSION }, null);
+  const hold = { type: "hold_removal", untilMs: null } as const;
+  await expect(log.propose(hold).outcome).rejects.toMatchObject({ code: "unavailable" });
+  expect(await older.log.end(0)).toMatchObject({ applied: true });
+  await log.catchUp();
+  expect(await log.propose(hold).outcome).toMatchObject({ applied: true });
   expect(fatal).toEqual([]);
 });

@@ -3,6 +3,7 @@
  * some that cannot, batches repeated now and then, time that mostly goes on.
  */
 import type { Command, ObjectSummary, StreamSettings } from "../../src/metadata/command.ts";
+import { COMMAND_VERSION } from "../../src/metadata/command-format.ts";
 import type { ObjectEntry, RegistrationEntry } from "../../src/metadata/entries.ts";
 import type { SeededRandom } from "../support/seeded-random.ts";
 import { registerCommand, StateFixture } from "./state-fixture.ts";
@@ -36,7 +37,7 @@ export class RandomCommands {
     const nodeId = random.below(NODES);
     const lastEpoch = fixture.state.node(nodeId)?.lastEpoch ?? null;
     const node = { nodeId, nodeEpoch: (lastEpoch ?? 0) + (random.fraction() < 0.1 ? 0 : 1) };
-    fixture.batch(node, [registerCommand(node, random.fraction() < 0.1 ? 7 : lastEpoch)], 0);
+    fixture.batch(node, [{ ...registerCommand(node, random.fraction() < 0.1 ? 7 : lastEpoch), commandVersion: COMMAND_VERSION }], 0);
   }
 
   #command(proposer: RegistrationEntry): Command {
@@ -59,6 +60,7 @@ export class RandomCommands {
       }),
       () => ({ type: "store_deadlines", deadlines: [{ streamId, deadlineMs: fixture.atMs + random.below(9000) }] }),
       () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(5000) }),
+      () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(5000) }),
       () => ({ type: "finish_transfer", streamId }),
       () => ({
         type: "prepare_objects",
@@ -75,6 +77,8 @@ export class RandomCommands {
       () => ({ type: "resize", nodeId: random.below(NODES), slots: random.below(9) }),
       () => ({ type: "remove_node", nodeId: random.below(NODES) }),
       () => ({ type: "reserve_ids" }),
+      () => ({ type: "hold_removal", untilMs: random.fraction() < 0.5 ? null : fixture.atMs + random.below(9000) }),
+      () => ({ type: "raise_ids", nextStreamId: random.below(9_000_000), nextObjectId: random.below(500) }),
     ];
     return random.pick(makers)();
   }

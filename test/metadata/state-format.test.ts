@@ -7,7 +7,22 @@ const owner = { nodeId: -7, nodeEpoch: 300 };
 
 /** One of each kind with the key and bytes that it has for ever (row version first). */
 const golden: readonly (readonly [string, StateRow, string])[] = [
-  ["c", { kind: "counters", entry: { nextStreamId: 300, nextObjectId: 2, commandVersion: 1, appliedAtMs: 128 } }, "01ac0202018001"],
+  [
+    "c",
+    {
+      kind: "counters",
+      entry: { nextStreamId: 300, nextObjectId: 2, commandVersion: 1, appliedAtMs: 128, removalHeldUntilMs: null },
+    },
+    "01ac0202018001",
+  ],
+  [
+    "c",
+    {
+      kind: "counters",
+      entry: { nextStreamId: 300, nextObjectId: 2, commandVersion: 2, appliedAtMs: 128, removalHeldUntilMs: 129 },
+    },
+    "02ac02020280 01018101".replaceAll(" ", ""),
+  ],
   ["n-7", { kind: "node", entry: { nodeId: -7, lastEpoch: 300, slots: 4, isRemoved: true } }, "01ac020401"],
   [
     "r-7@300",
@@ -109,7 +124,7 @@ for (const [key, row, bytes] of golden) {
 
   test(`a ${row.kind} row of a newer version is incompatible`, () => {
     const value = encodeRowValue(row);
-    value[0] = 2;
+    value[0] = row.kind === "counters" ? 3 : 2;
     expect(codeOf(() => decodeRow(key, value))).toBe("incompatible");
   });
 }
