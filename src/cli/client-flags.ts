@@ -58,7 +58,7 @@ export function readRetryMs(values: FlagValues): number {
   return (values.number("--retry-sec", 0, RETRY_SECONDS_MAX) ?? RETRY_SECONDS_DEFAULT) * 1000;
 }
 
-function parseEndpoint(given: GivenText): string {
+export function parseEndpoint(given: GivenText): string {
   const url = URL.canParse(given.text) ? new URL(given.text) : null;
   const isAddress = url !== null && /^https?:\/\//i.test(given.text) && url.username === "" && !/[?#\s]/.test(given.text);
   if (!isAddress) throw refuseValue(given, "is no address of a server; write http://HOST:PORT or https://HOST");
@@ -66,8 +66,8 @@ function parseEndpoint(given: GivenText): string {
 }
 
 /** Never shown, not even where it is refused. */
-function readToken(values: FlagValues): string | null {
-  const given = values.text("--token");
+export function readToken(values: FlagValues, variables?: readonly string[]): string | null {
+  const given = values.text("--token", variables);
   if (given === null || /^[\x21-\x7e]+$/.test(given.text)) return given?.text ?? null;
   throw new PicoError("settings", `${given.origin} holds a blank or a character that is not ASCII; give the token alone`, {
     flag: given.origin,

@@ -29,9 +29,8 @@ function readCommand(command: Command, inherited: readonly CompletionFlag[]): Co
   const help = command.createHelp();
   const own = help.visibleOptions(command).map(readFlag);
   const flags = [...own, ...inherited.filter(({ names: [name] }) => own.every((flag) => !flag.names.includes(name ?? "")))];
-  const shared =
-    command.parent === null ? flags.filter(({ names }) => !names.includes("--version") && !names.includes("--help")) : inherited;
   const visible = help.visibleCommands(command);
+  const shared = flags.filter(({ names }) => !names.includes("--version") && !names.includes("--help"));
   const words =
     visible.length > 0 ? visible.map((one) => one.name()) : command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
   const commands = visible.map((one) => (one.name() === "help" ? { ...readCommand(one, []), words } : readCommand(one, shared)));

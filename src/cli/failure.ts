@@ -33,7 +33,7 @@ function missingStream({ status, message }: StreamError): string | null {
 }
 
 /** Nobody listens there. */
-function isRefusedConnection({ code, cause }: StreamError): boolean {
+export function isRefusedConnection({ code, cause }: StreamError): boolean {
   const causes = [cause, cause instanceof Error ? cause.cause : null].map(errnoOf);
   return code === "transport" && (causes.includes("ECONNREFUSED") || causes.includes("ConnectionRefused"));
 }

@@ -12,8 +12,8 @@ export interface FlagDefinition {
   readonly help: string;
   /** As the help shows it; null where there is none. */
   readonly defaultText: string | null;
-  /** False: no environment variable stands for it. @default true */
-  readonly hasVariable?: boolean;
+  /** Environment variables that stand for it, the first one wins; none where it is empty. @default the one named like the flag */
+  readonly variables?: readonly string[];
 }
 
 export function defineFlag(flag: string, value: string | null, help: string, defaultValue: string | number | null): FlagDefinition {
@@ -22,14 +22,22 @@ export function defineFlag(flag: string, value: string | null, help: string, def
 
 /** A flag that only the command line sets: what is true of one call and not of all. */
 export function defineCallFlag(flag: string, value: string | null, help: string, defaultValue: string | number | null): FlagDefinition {
-  return { ...defineFlag(flag, value, help, defaultValue), hasVariable: false };
+  return { ...defineFlag(flag, value, help, defaultValue), variables: [] };
+}
+
+export function variablesOf({ flag, variables }: FlagDefinition): readonly string[] {
+  return variables ?? [variableOf(flag)];
 }
 
 /** As commander takes it: values stay texts. */
 export function toOption(definition: FlagDefinition): Option {
-  const { flag, short, value, help, defaultText, hasVariable = true } = definition;
+  const { flag, short, value, help, defaultText } = definition;
+  const variables = variablesOf(definition);
   const names = short === undefined ? flag : `${short}, ${flag}`;
-  const notes = [defaultText === null ? [] : [`default: ${defaultText}`], hasVariable ? [`env: ${variableOf(flag)}`] : []].flat();
+  const notes = [
+    defaultText === null ? [] : [`default: ${defaultText}`],
+    variables.length === 0 ? [] : [`env: ${variables.join(", then ")}`],
+  ].flat();
   const note = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
   return new Option(`${names}${value === null ? "" : ` <${value}>`}`, `${help}${note}`);
 }

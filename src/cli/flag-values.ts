@@ -40,10 +40,10 @@ export class FlagValues {
     this.#environment = environment;
   }
 
-  /** The text of a flag or its variable, never empty; null where neither is given. */
-  text(flag: string): GivenText | null {
+  /** The text of a flag or of the first of its variables that is there, never empty; null where none is given. */
+  text(flag: string, variables: readonly string[] = [variableOf(flag)]): GivenText | null {
     const fromFlag = this.#flags.get(flag)?.at(-1);
-    const variable = variableOf(flag);
+    const variable = variables.find((name) => this.#environment[name] !== undefined) ?? "";
     const text = fromFlag ?? this.#environment[variable];
     if (text === undefined) return null;
     const given = { text, origin: fromFlag === undefined ? variable : flag };

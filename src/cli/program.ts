@@ -4,18 +4,20 @@
  */
 import { Argument, Command, CommanderError, type Help } from "commander";
 import { isPicoError, PicoError } from "../lib/errors.ts";
+import { ADMIN_GROUP } from "./admin.ts";
 import { APPEND_COMMAND } from "./append.ts";
 import { BACKUP_COMMAND } from "./backup.ts";
 import { GLOBAL_FLAGS } from "./client-flags.ts";
 import { CLOSE_COMMAND } from "./close.ts";
 import type { CommandDefinition } from "./command-definition.ts";
+import type { CommandGroup } from "./command-group.ts";
 import { completionCommand } from "./completion.ts";
 import { CREATE_COMMAND } from "./create.ts";
 import { DELETE_COMMAND } from "./delete.ts";
 import { DOCTOR_COMMAND } from "./doctor.ts";
 import { failureLine } from "./failure.ts";
-import { type FlagDefinition, toOption } from "./flag-definition.ts";
-import { type Environment, FlagValues, variableOf } from "./flag-values.ts";
+import { type FlagDefinition, toOption, variablesOf } from "./flag-definition.ts";
+import { type Environment, FlagValues } from "./flag-values.ts";
 import { HEAD_COMMAND } from "./head.ts";
 import { LS_COMMAND } from "./ls.ts";
 import { OutputClosed, type ProgramProcess } from "./program-process.ts";
@@ -30,7 +32,7 @@ const EXIT_CODE_FAILURE = 1;
 const EXIT_CODE_USAGE = 2;
 
 /** As the help lists them. */
-const COMMANDS: readonly CommandDefinition[] = [
+const COMMANDS: readonly (CommandDefinition | CommandGroup)[] = [
   SERVE_COMMAND,
   CREATE_COMMAND,
   HEAD_COMMAND,
@@ -41,6 +43,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   CLOSE_COMMAND,
   DELETE_COMMAND,
   TRIM_COMMAND,
+  ADMIN_GROUP,
   BACKUP_COMMAND,
   DOCTOR_COMMAND,
 ];
@@ -73,22 +76,48 @@ function createProgram(self: ProgramProcess, finish: (exitCode: number) => void)
     .helpOption("-h, --help", "print help")
     .helpCommand("help [COMMAND]", "print the help of a command")
     .exitOverride();
-  configure(program, self, "pico --help");
+  configure(program, self, "pico");
   for (const definition of GLOBAL_FLAGS) program.addOption(toOption(definition));
-  for (const definition of [...COMMANDS, completionCommand(program)]) addCommand(program, definition, self, finish);
+  for (const definition of [...COMMANDS, completionCommand(program)]) {
+    if ("commands" in definition) addGroup(program, definition, self, finish);
+    else addCommand(program, definition, definition.isClient ? GLOBAL_FLAGS : [], self, finish);
+  }
   program.addHelpText("after", "\npico COMMAND --help tells more, with examples.");
   return program;
 }
 
-function addCommand(program: Command, definition: CommandDefinition, self: ProgramProcess, finish: (exitCode: number) => void): void {
-  const { name, summary, description, operands, flags, isClient, examples } = definition;
+function addGroup(program: Command, group: CommandGroup, self: ProgramProcess, finish: (exitCode: number) => void): void {
+  const { name, summary, description, flags, commands } = group;
   const command = program
     .command(name)
     .summary(summary)
     .description([summary, ...description].join("\n\n"))
+    .usage("[FLAGS] COMMAND [FLAGS]")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [COMMAND]", "print the help of a command");
+  configure(command, self, `pico ${name}`);
+  for (const flag of flags) command.addOption(toOption(flag));
+  for (const definition of commands) addCommand(command, definition, flags, self, finish);
+  command.addHelpText("after", `\npico ${name} COMMAND --help tells more, with examples.`);
+}
+
+/** `shared`: flags that may stand before the command too, and that its help shows. */
+function addCommand(
+  parent: Command,
+  definition: CommandDefinition,
+  shared: readonly FlagDefinition[],
+  self: ProgramProcess,
+  finish: (exitCode: number) => void,
+): void {
+  const { name, summary, description, operands, flags, examples } = definition;
+  const command = parent
+    .command(name)
+    .summary(summary)
+    .description([summary, ...description].join("\n\n"))
     .helpOption("-h, --help", "print this help");
-  configure(command, self, `pico ${name} --help`);
-  command.configureHelp({ ...helpStyle(self), showGlobalOptions: isClient });
+  configure(command, self, pathOf(command));
+  const style = { ...helpStyle(self), showGlobalOptions: shared.length > 0 };
+  command.configureHelp({ ...style, visibleGlobalOptions: () => shared.map(toOption) });
   for (const operand of operands) {
     const argument = new Argument(`<${operand.name}>`, operand.help);
     command.addArgument(operand.words === undefined ? argument : argument.choices(operand.words));
@@ -96,20 +125,31 @@ function addCommand(program: Command, definition: CommandDefinition, self: Progr
   for (const flag of flags) command.addOption(toOption(flag));
   command.addHelpText("after", () => `\n${exampleText(examples, hasColors(self.environment, self.isOutputTerminal))}`);
   command.action(async () => {
-    const given = new Map([...givenFlags(program, GLOBAL_FLAGS), ...givenFlags(command, flags)]);
-    const values = new FlagValues(given, variablesOf([...GLOBAL_FLAGS, ...flags], self.environment));
+    const known = [...GLOBAL_FLAGS, ...shared, ...flags];
+    const given = new Map([...ancestorsOf(command), command].flatMap((one) => [...givenFlags(one, known)]));
+    const values = new FlagValues(given, pickVariables(known, self.environment));
     finish(await definition.run({ operands: command.processedArgs.map(String), values, self }));
   });
 }
 
-/** Where texts go and how they look. `help`: the command that tells what is right. */
-function configure(command: Command, self: ProgramProcess, help: string): void {
+/** The program first. */
+function ancestorsOf({ parent }: Command): readonly Command[] {
+  return parent === null ? [] : [...ancestorsOf(parent), parent];
+}
+
+/** The words that lead to a command: `pico admin nodes`. */
+function pathOf(command: Command): string {
+  return [...ancestorsOf(command), command].map((one) => one.name()).join(" ");
+}
+
+/** Where texts go and how they look. `path`: the words that lead to the command. */
+function configure(command: Command, self: ProgramProcess, path: string): void {
   command
     .configureOutput({
       writeOut: (text) => self.print(text.replace(/\n$/, "")),
       writeErr: (text) => self.errors.write(text),
       outputError: (text, write) =>
-        write(`${usageLine(text.startsWith("error: too many") ? surplus(command, command.name()) : text, help)}\n`),
+        write(`${usageLine(text.startsWith("error: too many") ? surplus(command, path) : text, `${path} --help`)}\n`),
       getOutHasColors: () => hasColors(self.environment, self.isOutputTerminal),
       getErrHasColors: () => hasColors(self.environment, self.isErrorsTerminal),
     })
@@ -138,15 +178,15 @@ function givenFlags(command: Command, definitions: readonly FlagDefinition[]): M
 }
 
 /** The part of the environment that stands for flags of a command. */
-function variablesOf(definitions: readonly FlagDefinition[], environment: Environment): Environment {
-  const names = definitions.filter(({ hasVariable = true }) => hasVariable).map(({ flag }) => variableOf(flag));
+function pickVariables(definitions: readonly FlagDefinition[], environment: Environment): Environment {
+  const names = definitions.flatMap(variablesOf);
   return Object.fromEntries(names.map((name) => [name, environment[name]]));
 }
 
 /** The first word behind the operands of a command: commander would tell how many there are, not which. */
-function surplus({ registeredArguments: wanted, args }: Command, name: string): string {
+function surplus({ registeredArguments: wanted, args }: Command, path: string): string {
   const operands = wanted.map((argument) => argument.name()).join(" ") || "no word without a flag";
-  return `${JSON.stringify(args[wanted.length])} is too many: pico ${name} takes ${operands}`;
+  return `${JSON.stringify(args[wanted.length])} is too many: ${path} takes ${operands}`;
 }
 
 /** commander's own words about a wrong command line, as one line with the way to the help. */

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { runProgram } from "../../src/cli/program.ts";
 import { FakeProcess, type FakeProcessOptions } from "./fake-process.ts";
 
-const COMMANDS = "serve create head append read tail ls close delete trim backup doctor completion".split(" ");
+const COMMANDS = "serve create head append read tail ls close delete trim admin backup doctor completion".split(" ");
+const ADMIN_COMMANDS = "cluster nodes stream".split(" ");
 
 async function run(words: string, options: FakeProcessOptions = {}) {
   const self = new FakeProcess(options);
@@ -21,13 +22,26 @@ test("the help lists every command", async () => {
   expect(await run("help")).toMatchObject({ exitCode: 0, output });
 });
 
-test.each(COMMANDS)("%s --help shows its flags and an example that begins with it, as pico help does", async (name) => {
+/** As they are typed; a group has examples with its commands. */
+const LEAVES = [...COMMANDS.filter((name) => name !== "admin"), ...ADMIN_COMMANDS.map((name) => `admin ${name}`)];
+
+test("the help of a group lists its commands and flags", async () => {
+  const { exitCode, output } = await run("admin --help");
+  const listed = [...output.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map(([, name]) => name);
+  expect([exitCode, listed]).toEqual([0, [...ADMIN_COMMANDS, "help"]]);
+  expect(output.replace(/\s+/g, " ")).toContain("env: PICO_ADMIN_TOKEN, then PICO_TOKEN");
+  expect(await run("help admin")).toMatchObject({ exitCode: 0, output });
+  expect((await run("admin help nodes")).output).toBe((await run("admin nodes --help")).output);
+});
+
+test.each(LEAVES)("%s --help shows its flags and an example that begins with it, as pico help does", async (name) => {
   const { exitCode, output, errors } = await run(`${name} --help`);
   expect({ exitCode, errors }).toEqual({ exitCode: 0, errors: "" });
   const examples = output.split("Examples:\n")[1] ?? "";
   expect(examples).toMatch(new RegExp(`^  # .+\n  .*pico ${name}\\b`));
   expect(output).not.toContain("\u001b");
-  expect((await run(`help ${name}`)).output).toBe(output);
+  if (name.includes(" ")) expect(output).toContain("--admin-endpoint <URL>");
+  else expect((await run(`help ${name}`)).output).toBe(output);
 });
 
 test("a word too many is named, with what the command takes", async () => {
@@ -81,6 +95,9 @@ const COMPLETIONS: readonly (readonly [string, readonly string[]])[] = [
   ["pico help tr", ["trim"]],
   ["pico read --from ", []],
   ["pico ls --endp", ["--endpoint"]],
+  ["pico admin ", [...ADMIN_COMMANDS, "help"]],
+  ["pico admin --json st", ["stream"]],
+  ["pico admin nodes --admin", ["--admin-endpoint"]],
 ];
 
 /** Runs `script` behind the shell's completion, in a folder that goes with it; resolves with its lines. */
