@@ -177,6 +177,8 @@ export const FILE_CALL_TIMEOUT_MS = 60_000;
 /** Temporary files of the file store older than this belong to nobody who still writes. */
 export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
 
+/** Between two tries to take the lock of a node id that a process which was replaced still holds. */
+export const NODE_ID_LOCK_RETRY_MS = 1000;
 /** Deadlines stored by one command before a graceful end. */
 export const DEADLINES_PER_COMMAND_MAX = 10_000;
 /** Ended registrations of this node whose WAL is looked at for left-overs at start, newest first. */

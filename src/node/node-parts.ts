@@ -13,6 +13,7 @@ import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import { MemoryObjectStore } from "../storage/memory-object-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
+import { NodeIdLock } from "./node-id-lock.ts";
 import type { Settings } from "./settings.ts";
 
 export interface NodeParts {
@@ -25,7 +26,7 @@ export interface NodeParts {
 }
 
 /**
- * The lock comes first: it proves that no other process of this node id lives on this host, and nothing
+ * The lock comes first: held, it proves that no other process of this node id lives on this host, and nothing
  * is touched before. Throws `locked`, `storage_failed`, `storage_full`.
  */
 export async function openParts(settings: Settings, log: Logger): Promise<NodeParts> {
@@ -33,11 +34,13 @@ export async function openParts(settings: Settings, log: Logger): Promise<NodePa
   const close = async () => {
     for (const part of opened.reverse()) await part.close();
   };
+  let lock: NodeIdLock | null = null;
   try {
     if (settings.metadata.kind === "sqlite-file" && settings.wal.kind !== "local") {
-      const identity = new NodeLocalDirectory(join(`${settings.metadata.path}.nodes`, String(settings.nodeId)));
-      await identity.lock();
-      opened.push({ close: () => identity.unlock() });
+      const directory = new NodeLocalDirectory(join(`${settings.metadata.path}.nodes`, String(settings.nodeId)));
+      // A WAL in memory is nobody's to take over.
+      lock = await NodeIdLock.take({ directory, clock: systemClock, log, canGoWithout: settings.wal.kind !== "memory" });
+      opened.push(lock);
     }
     const wal = await openWal(settings);
     opened.push(wal);
@@ -45,7 +48,7 @@ export async function openParts(settings: Settings, log: Logger): Promise<NodePa
     opened.push(store);
     const sql = openSql(settings, log);
     opened.push(sql);
-    return { sql, store, wal, provesDeath: true, close };
+    return { sql, store, wal, provesDeath: lock?.isHeld ?? true, close };
   } catch (error) {
     await close();
     throw error;
