@@ -1,15 +1,15 @@
 /**
  * Builds data objects from the records and tail states of streams, given in ascending order of ids:
  *
- *     for each stream: startStream, add for each of its batches in order, finishStream
+ *     for each stream: startStream (or startPart), add for each of its batches in order, finishStream
  *     finish
  *
  * After each of these calls `takeFinished` gives the objects that are complete, until null; so the
  * writer holds one object at a time, and the caller may pause between any two calls.
  *
  * Invariants:
- * - The places of the objects are disjoint and ascend. A stream may span objects; its tail state is in
- *   the one with its last records.
+ * - The places of the objects are disjoint and ascend. A stream may span objects; its tail state, if it
+ *   has one here, is in the one with its last records.
  * - An object is at most `OBJECT_BYTES_TARGET` long, unless it holds a single record or tail state that
  *   is longer by itself. Room for the tail state is kept from the start of its stream.
  * - A block is at most `BLOCK_BYTES_TARGET` long, unless it holds a single record or tail state.
@@ -19,7 +19,7 @@
 import { assert } from "../lib/assert.ts";
 import { ByteWriter, utf8Encoder } from "../lib/bytes.ts";
 import { checksum64 } from "../lib/checksum.ts";
-import { BLOCK_BYTES_TARGET, INDEX_LEAF_BYTES, INDEX_TOP_BYTES_MAX, OBJECT_BYTES_TARGET } from "../lib/limits.ts";
+import { BLOCK_BYTES_TARGET, INDEX_LEAF_BYTES, INDEX_TOP_BYTES_MAX, OBJECT_BYTES_TARGET, OFFSET_MAX } from "../lib/limits.ts";
 import type { ObjectSummary, RecordPlace } from "../metadata/command.ts";
 import { BlockSectionWriter } from "./block-section-writer.ts";
 import { BloomFilter } from "./bloom-filter.ts";
@@ -50,6 +50,12 @@ export interface DataObjectWriterOptions {
   readonly blockBytesTarget?: number;
   /** @default INDEX_LEAF_BYTES */
   readonly leafBytes?: number;
+}
+
+/** Offsets `[start, end)`. */
+export interface OffsetRange {
+  readonly start: number;
+  readonly end: number;
 }
 
 /** A stored object and what a commit says of it. */
@@ -126,8 +132,12 @@ class ObjectInProgress {
 /** The stream between `startStream` and `finishStream`. */
 interface OpenStream {
   readonly streamId: number;
-  readonly fromOffset: number;
-  readonly nextOffset: number;
+  /** Records outside are dropped. */
+  readonly kept: OffsetRange;
+  /** Null: its tail state is in another object. */
+  readonly tail: TailState | null;
+  /** The records are all that the tail state knows of, from the first of them on. */
+  readonly isWhole: boolean;
   /** Behind the last record taken. */
   offset: number;
 }
@@ -163,11 +173,23 @@ export class DataObjectWriter {
 
   /** Begins a stream whose id is above all before. Its records below `fromOffset` are dropped. */
   startStream(streamId: number, tail: TailState, fromOffset = 0): void {
+    this.#start(streamId, tail, { start: fromOffset, end: OFFSET_MAX }, true);
+  }
+
+  /**
+   * Begins what some objects hold of a stream whose id is above all before; records outside of `kept` are
+   * dropped. Its tail state may be in another object (null), or be older than the records.
+   */
+  startPart(streamId: number, tail: TailState | null, kept: OffsetRange): void {
+    this.#start(streamId, tail, kept, false);
+  }
+
+  #start(streamId: number, tail: TailState | null, kept: OffsetRange, isWhole: boolean): void {
     assert(this.#stream === null, "a stream is finished before the next begins");
     assert(streamId > this.#lastStreamId, "streams come in ascending order of ids");
     this.#state.length = 0;
-    encodeTailState(this.#state, tail);
-    this.#stream = { streamId, fromOffset, nextOffset: tail.nextOffset, offset: 0 };
+    if (tail !== null) encodeTailState(this.#state, tail);
+    this.#stream = { streamId, kept, tail, isWhole, offset: 0 };
     this.#lastStreamId = streamId;
     const object = this.#object;
     if (object !== null && this.#bytesBound(object) > this.#objectBytesTarget) this.#finishObject(object);
@@ -176,19 +198,21 @@ export class DataObjectWriter {
   /** Takes a batch of the stream; it must lie behind those before it. The bytes are read at the latest in `finishStream`. */
   add(batch: RecordBatchView): void {
     const stream = this.#openStream();
-    if (batch.endOffset <= stream.fromOffset) return;
+    const { kept } = stream;
+    if (batch.endOffset <= kept.start || batch.baseOffset >= kept.end) return;
     assert(batch.baseOffset >= stream.offset, "the batches of a stream come in order");
-    assert(batch.endOffset <= stream.nextOffset, "the tail state is behind the records");
+    assert(!stream.isWhole || batch.endOffset <= (stream.tail?.nextOffset ?? 0), "the tail state is behind the records");
     stream.offset = batch.endOffset;
     const wholeBytes = batch.byteLength - BATCH_HEADER_BYTES + TIMESTAMP_GROWTH_BYTES + (batch.isPlain ? 2 * batch.count : 0);
-    if (batch.baseOffset >= stream.fromOffset && BATCH_HEADER_BYTES + wholeBytes <= this.#blockBytesTarget / 2) {
+    const isKeptWhole = batch.baseOffset >= kept.start && batch.endOffset <= kept.end;
+    if (isKeptWhole && BATCH_HEADER_BYTES + wholeBytes <= this.#blockBytesTarget / 2) {
       this.#take(stream, batch, batch.baseOffset, batch.endOffset, wholeBytes);
       return;
     }
     const cursor = new RecordCursor(batch);
     let growthBytes = TIMESTAMP_GROWTH_BYTES;
-    while (cursor.next()) {
-      if (cursor.offset < stream.fromOffset) continue;
+    while (cursor.next() && cursor.offset < kept.end) {
+      if (cursor.offset < kept.start) continue;
       const recordBytes = cursor.storedBytes + growthBytes + (batch.isPlain ? 2 : 0);
       this.#take(stream, batch, cursor.offset, cursor.offset + 1, recordBytes);
       growthBytes = 0;
@@ -198,14 +222,16 @@ export class DataObjectWriter {
   finishStream(): void {
     const stream = this.#openStream();
     this.#writePending(stream);
+    this.#stream = null;
+    if (stream.tail === null) return;
     const object = this.#openObject();
     const { states } = object;
     const stateBytes = this.#state.length + DIRECTORY_ENTRY_BYTES;
     if (states.blockBytes > 0 && states.blockBytes + stateBytes > this.#blockBytesTarget) states.endBlock();
     states.startPart(stream.streamId, 0);
     states.out.bytes(this.#state.written());
-    if (object.last?.streamId !== stream.streamId) object.notePlaces(stream.streamId, stream.nextOffset, stream.nextOffset);
-    this.#stream = null;
+    const { nextOffset } = stream.tail;
+    if (object.last?.streamId !== stream.streamId) object.notePlaces(stream.streamId, nextOffset, nextOffset);
   }
 
   /** Completes the last object; the writer is used no more. */

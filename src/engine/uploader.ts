@@ -10,25 +10,25 @@
  *   the interval waits for the outcome of each create that it carries.
  * - Each stream's tail state goes along, folded from its entries; the first of them has the base.
  * - An object that is complete is stored before the building goes on, so that few bytes are held twice.
+ * - The objects of a try that failed are given up, unless its commit may have been applied.
  */
 import { assert } from "../lib/assert.ts";
 import { backOffMs } from "../lib/back-off.ts";
-import { equalBytes } from "../lib/bytes.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
-import { PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN } from "../lib/limits.ts";
+import { UPLOAD_RETRY_MS_MAX, UPLOAD_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import { LoopRecord } from "../lib/loop-record.ts";
-import { type Random, randomHex } from "../lib/random.ts";
+import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
-import type { ObjectSummary } from "../metadata/command.ts";
-import { objectKey, type StreamEntry } from "../metadata/entries.ts";
+import type { StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
-import { type DataObjectDraft, DataObjectWriter } from "./data-object-writer.ts";
+import { DataObjectWriter } from "./data-object-writer.ts";
 import { foldEntriesInSlices } from "./entry-fold.ts";
 import type { CachedSegment, LogEntry } from "./log-cache.ts";
+import { isRetryable, lostRegistration, type ObjectBatch, ObjectStorer, stopping } from "./object-storer.ts";
 import { RecordBatchView } from "./record-batch-view.ts";
 import type { TailState } from "./tail-state.ts";
 import { WorkSlices } from "./work-slices.ts";
@@ -70,9 +70,7 @@ interface Attempt {
   readonly wal: RegistrationName;
   readonly writer: DataObjectWriter;
   readonly slices: WorkSlices;
-  /** Stored so far. */
-  readonly objects: ObjectSummary[];
-  readonly signal: AbortSignal;
+  readonly objects: ObjectBatch;
 }
 
 export class Uploader {
@@ -82,12 +80,12 @@ export class Uploader {
   /** Streams written before their create is decided, each with the outcome. */
   readonly #undecided = new Map<number, Promise<unknown>>();
   readonly #durations = new DurationHistogram();
+  readonly #storer: ObjectStorer;
   #uploadCount = 0;
-  #objectCount = 0;
-  #objectBytes = 0;
 
   constructor(components: UploaderComponents) {
     this.#components = components;
+    this.#storer = new ObjectStorer(components);
     this.record = new LoopRecord("upload", UPLOAD_LOOK_MS, components.clock);
   }
 
@@ -95,8 +93,8 @@ export class Uploader {
     return {
       uploadCount: this.#uploadCount,
       failureCount: this.record.failures,
-      objectCount: this.#objectCount,
-      objectBytes: this.#objectBytes,
+      objectCount: this.#storer.objectCount,
+      objectBytes: this.#storer.objectBytes,
       durations: this.#durations,
     };
   }
@@ -162,12 +160,25 @@ export class Uploader {
   }
 
   async #attempt(source: UploadSource, signal: AbortSignal): Promise<void> {
+    const objects = this.#storer.begin(signal);
+    try {
+      const closedStreams = await this.#storeObjects(source, objects);
+      await this.#commit(source, objects, closedStreams);
+    } catch (error) {
+      // A commit without an outcome may have made them live.
+      if (!isPicoError(error, "unknown_outcome") || !objects.isInCommit) await objects.giveUp();
+      throw error;
+    }
+  }
+
+  /** Returns the streams that the interval closes. */
+  async #storeObjects(source: UploadSource, objects: ObjectBatch): Promise<readonly number[]> {
     const { metadata, clusterId, clock } = this.#components;
     const byStream = Map.groupBy(entriesOf(source), (entry) => entry.log.streamId);
     const bytesExpected = source.segments.reduce((sum, { segment }) => sum + segment.length, 0);
     const writer = new DataObjectWriter({ clusterId, level: 0, bytesExpected });
     // Appends and reads go on between slices.
-    const attempt: Attempt = { wal: source.wal, writer, slices: new WorkSlices(clock), objects: [], signal };
+    const attempt: Attempt = { wal: source.wal, writer, slices: new WorkSlices(clock), objects };
     const closedStreams: number[] = [];
     for (const streamId of [...byStream.keys()].sort((left, right) => left - right)) {
       const entries = byStream.get(streamId) ?? [];
@@ -177,7 +188,7 @@ export class Uploader {
     }
     writer.finish();
     await this.#storeFinished(attempt);
-    await this.#commit(source, attempt.objects, closedStreams);
+    return closedStreams;
   }
 
   /** Adds one stream's records and tail state to the objects; returns that state. */
@@ -201,76 +212,23 @@ export class Uploader {
     return tail;
   }
 
-  async #storeFinished({ writer, objects, signal }: Attempt): Promise<void> {
-    for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) objects.push(await this.#store(draft, signal));
+  async #storeFinished({ writer, objects }: Attempt): Promise<void> {
+    for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) await objects.store(draft);
   }
 
-  async #store(draft: DataObjectDraft, signal: AbortSignal): Promise<ObjectSummary> {
-    const { metadata, random, store, clusterId } = this.#components;
-    const objectRandom = randomHex(random, 8);
-    const expiresAtMs = metadata.databaseNowMs() + PREPARED_OBJECT_TTL_MS;
-    const outcome = await metadata.propose({ type: "prepare_objects", randoms: [objectRandom], expiresAtMs }).outcome;
-    if (!outcome.applied) throw lost(`an object could not be prepared (${outcome.code})`);
-    const objectId = outcome.facts.firstObjectId;
-    assert(objectId !== undefined, "a prepared object has an id");
-    const { bytes, summary } = draft.seal(objectId);
-    const key = objectKey(clusterId, { random: objectRandom, objectId });
-    await this.#create(store, key, bytes, signal);
-    this.#objectCount += 1;
-    this.#objectBytes += bytes.length;
-    return summary;
-  }
-
-  /** The key holds 64 random bits: what is there already can only be an earlier try of ours. */
-  async #create(store: ObjectStore, key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#components;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        if ((await store.create(key, bytes)) === "created") return;
-        const stored = await store.read(key);
-        if (stored === null) throw new PicoError("storage_failed", `data object ${key} exists, and reads as absent`, { path: key });
-        if (equalBytes(stored, bytes)) return;
-        throw new PicoError("corrupt", `data object ${key} reads back differently from what was written`, { where: key });
-      } catch (error) {
-        if (!isRetryable(error) || attempt >= CREATE_ATTEMPTS_MAX || signal.aborted) throw error;
-      }
-      await sleep(clock, backOffMs(random, attempt, UPLOAD_RETRY_MS_MIN, UPLOAD_RETRY_MS_MAX), signal);
-      if (signal.aborted) throw stopping();
-    }
-  }
-
-  async #commit(source: UploadSource, objects: readonly ObjectSummary[], closedStreams: readonly number[]): Promise<void> {
+  async #commit(source: UploadSource, batch: ObjectBatch, closedStreams: readonly number[]): Promise<void> {
     const { wal, from, to } = source;
+    const objects = batch.forCommit();
     const outcome = await this.#components.metadata.propose({ type: "commit", wal, from, to, objects, closedStreams }).outcome;
     if (outcome.applied) return;
     // The objects were given up meanwhile: they are written again under new keys.
     if (outcome.code === "object_state" || outcome.code === "unknown_object") {
       throw new PicoError("storage_failed", `a commit was refused (${outcome.code}): its prepared objects expired`);
     }
-    throw lost(`the commit of WAL ${formatRegistration(wal)} (${from}, ${to}] was refused (${outcome.code})`);
+    throw lostRegistration(`the commit of WAL ${formatRegistration(wal)} (${from}, ${to}] was refused (${outcome.code})`);
   }
 }
 
-/** Tries of one object before the whole upload begins again. */
-const CREATE_ATTEMPTS_MAX = 5;
-
 function entriesOf(source: UploadSource): LogEntry[] {
   return source.segments.flatMap((cached) => cached.entries);
-}
-
-function isRetryable(error: unknown): boolean {
-  return (
-    isPicoError(error, "storage_failed") ||
-    isPicoError(error, "storage_full") ||
-    isPicoError(error, "unknown_outcome") ||
-    isPicoError(error, "unavailable")
-  );
-}
-
-function stopping(cause?: unknown): PicoError {
-  return new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 }, cause);
-}
-
-function lost(fact: string): PicoError {
-  return new PicoError("fenced_node", `${fact}: this registration is over`, {});
 }

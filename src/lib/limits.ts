@@ -91,6 +91,12 @@ export const INDEX_TOP_BYTES_MAX = 64 * KIB;
 export const OBJECT_HEAD_READ_BYTES = 64 * KIB;
 /** How long a prepared object may stay uncommitted. */
 export const PREPARED_OBJECT_TTL_MS = 15 * 60_000;
+/** The longest that one create of an object may be under way, whatever the store: none is begun so shortly before the expiry. */
+export const OBJECT_CREATE_MS_MAX = 60_000;
+/** Tries of one object before the whole attempt begins again. */
+export const OBJECT_CREATE_ATTEMPTS_MAX = 5;
+/** A failed attempt waits this long for the commands that give its objects up. */
+export const OBJECT_GIVE_UP_MS = 10_000;
 
 /** Long work gives way to other work after this much: a millisecond or two. */
 export const WORK_SLICE_BYTES = 1 * MIB;
@@ -262,6 +268,8 @@ export function assertLimitsAgree(): void {
   assert(HEARTBEAT_INTERVAL_MS * 2 <= FAILOVER_TIMEOUT_MS_MIN, "a failover limit spans two heartbeats");
   assert(COMMAND_BATCH_BYTES_MAX <= LOG_PAGE_BYTES, "one batch of commands fits a page of the log");
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
+  assert(FILE_CALL_TIMEOUT_MS <= OBJECT_CREATE_MS_MAX, "a create that was begun in time ends before the object expires");
+  assert(OBJECT_CREATE_MS_MAX * 2 <= PREPARED_OBJECT_TTL_MS, "a prepared object lives long enough to be created and committed");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");

@@ -7,7 +7,15 @@ import { StreamReader } from "../../src/engine/stream-reader.ts";
 import type { TailState } from "../../src/engine/tail-state.ts";
 import { Uploader, type UploadSource } from "../../src/engine/uploader.ts";
 import { type ErrorCode, PicoError } from "../../src/lib/errors.ts";
-import { MIB, OBJECT_BYTES_TARGET, PREPARED_OBJECT_TTL_MS, UPLOAD_RETRY_MS_MAX, WORK_SLICE_STEPS } from "../../src/lib/limits.ts";
+import {
+  MIB,
+  OBJECT_BYTES_TARGET,
+  OBJECT_CREATE_MS_MAX,
+  OBJECT_GIVE_UP_MS,
+  PREPARED_OBJECT_TTL_MS,
+  UPLOAD_RETRY_MS_MAX,
+  WORK_SLICE_STEPS,
+} from "../../src/lib/limits.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import type { Command } from "../../src/metadata/command.ts";
 import type { ObjectEntry } from "../../src/metadata/entries.ts";
@@ -357,6 +365,43 @@ describe("a store that fails", () => {
     expect(new Set(keys).size).toBe(11);
     expect(dock.live().map(({ summary }) => summary?.recordCount)).toEqual([3]);
     expect(dock.commits()).toBe(1);
+    // Each failed try gave its object up at once.
+    expect([...dock.metadata.view.objects()].filter(({ state }) => state === "destroyed").length).toBe(10);
+    expect([...dock.metadata.view.preparedObjects()]).toEqual([]);
+  });
+
+  test("for so long that the preparation would expire is not asked again for that object: the next try prepares another", async () => {
+    const dock = new Dock();
+    const streamId = await dock.create();
+    dock.store.before = () => {
+      dock.store.before = () => {};
+      dock.clock.stall(PREPARED_OBJECT_TTL_MS - OBJECT_CREATE_MS_MAX + 1);
+      throw failure("storage_failed");
+    };
+    const upload = dock.upload([dock.wal.segment({ streamId, count: 3 })]);
+    await quiet();
+    await dock.clock.advance(2 * UPLOAD_RETRY_MS_MAX);
+    await settled(upload);
+    expect(dock.store.creates.length).toBe(2);
+    expect(new Set(dock.store.creates.map(({ key }) => key)).size).toBe(2);
+    expect(dock.live().length).toBe(1);
+  });
+
+  test("leaves an object prepared that the database cannot be told of, and a stop does not wait for that", async () => {
+    const dock = new Dock();
+    const streamId = await dock.create();
+    dock.store.before = () => {
+      dock.metadata.hold();
+      throw failure("corrupt");
+    };
+    const upload = codeOf(() => dock.upload([dock.wal.segment({ streamId, count: 1 })]));
+    await dock.clock.advance(OBJECT_GIVE_UP_MS);
+    expect(await settled(upload)).toBe("corrupt");
+    dock.metadata.release();
+    await quiet();
+    // The command was withdrawn.
+    expect([...dock.metadata.view.preparedObjects()].length).toBe(1);
+    expect(dock.clock.timerCount).toBe(0);
   });
 
   test("whose answer is lost has the object: it is recognised and committed once", async () => {
@@ -399,6 +444,28 @@ describe("a store that fails", () => {
 });
 
 describe("a metadata log that refuses", () => {
+  test("a commit for certain frees its objects, and one whose outcome is open leaves them: they may be live", async () => {
+    for (const code of ["unavailable", "unknown_outcome"] as const) {
+      const dock = new Dock();
+      const streamId = await dock.create();
+      const { propose } = dock.metadata;
+      dock.metadata.propose = (command) => {
+        if (command.type !== "commit") return propose.call(dock.metadata, command);
+        dock.metadata.propose = propose;
+        const outcome = Promise.reject(failure(code));
+        outcome.catch(() => {});
+        return { outcome, isSent: true, withdraw: () => false };
+      };
+      const upload = dock.upload([dock.wal.segment({ streamId, count: 1 })]);
+      await quiet();
+      await quiet();
+      expect([...dock.metadata.view.preparedObjects()].length).toBe(code === "unavailable" ? 0 : 1);
+      await dock.clock.advance(UPLOAD_RETRY_MS_MAX);
+      await settled(upload);
+      expect(dock.live().length).toBe(1);
+    }
+  });
+
   test("a commit at another position means that the interval is not ours any more", async () => {
     const dock = new Dock();
     const streamId = await dock.create();
