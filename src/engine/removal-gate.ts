@@ -7,7 +7,7 @@
  * Invariants:
  * - `allow` answers true only behind a positive record: a marker that the store confirmed to this process,
  *   or that was read back, with the row id that this process itself has applied.
- * - A lower marker is deleted only when a higher one is certainly stored.
+ * - A lower marker is deleted only when a higher one is certainly stored. None is above the mirror.
  * - It asks the store for nothing unless somebody wants to delete.
  */
 import { assert } from "../lib/assert.ts";
@@ -34,7 +34,7 @@ export class RemovalGate {
   /** Index of the highest marker that is certainly stored; 0 before the first of this process. */
   #markedIndex = 0;
   /** The one write under way, for all who wait for a marker. */
-  #marking: Promise<void> | null = null;
+  #marking: Promise<boolean> | null = null;
   /** Lower markers of which nobody here knows may be in the store: of earlier lives, or whose delete failed. */
   #hasUnknownOlder = true;
   #isClosed = false;
@@ -63,7 +63,7 @@ export class RemovalGate {
       this.#marking ??= this.#mark().finally(() => {
         this.#marking = null;
       });
-      await this.#marking;
+      if (!(await this.#marking)) return false;
     }
     // Asked again: a hold, or the end of this node, may have come meanwhile.
     return !this.#isHeld;
@@ -76,18 +76,21 @@ export class RemovalGate {
 
   get #isHeld(): boolean {
     const { metadata } = this.#options;
-    return this.#isClosed || metadata.databaseNowMs() < removalHeldUntilMs(metadata);
+    return this.#isClosed || metadata.databaseNowMs() < (metadata.view.removalHeldUntilMs ?? 0);
   }
 
-  /** Stores a marker at the applied index, which serves all who ask meanwhile. */
-  async #mark(): Promise<void> {
-    const { store, clusterId, clusterIdentity, metadata } = this.#options;
+  /** Stores a marker at the applied index, which serves all who ask meanwhile. False where the mirror does not reach that. */
+  async #mark(): Promise<boolean> {
+    const { store, clusterId, clusterIdentity, metadata, cover } = this.#options;
     const { appliedIndex: index, appliedRowId: rowId } = metadata.view;
+    // A marker above the mirror would refuse the very database that a restore makes of it.
+    if (cover !== undefined && !(await cover(index))) return false;
     const marker: StoreMarker = { index, rowId, clusterIdentity, clusterId };
     await this.#create(store, marker);
     const before = this.#markedIndex;
     this.#markedIndex = index;
     await this.#removeOlder(before, index);
+    return true;
   }
 
   /** Resolves when exactly this marker is in the store. */
@@ -138,9 +141,4 @@ export class RemovalGate {
       log.debug("older markers stay in the store for now", { reason: messageOf(error) });
     }
   }
-}
-
-/** Database time until which an operator holds all removal back; 0: it is not held. */
-function removalHeldUntilMs(_metadata: Metadata): number {
-  return 0;
 }

@@ -153,7 +153,8 @@ test("nothing passes before the mirror of the log reaches the index", async () =
   expect(store.takeCalls()).toEqual([]);
   isCovered = true;
   expect(await gate.allow(1)).toBeTrue();
-  expect(asked).toEqual([1, 1]);
+  // Asked about the delete, and about the marker.
+  expect(asked).toEqual([1, 1, 1]);
   const failing = newGate({
     cover: async () => {
       throw failure();
@@ -171,4 +172,27 @@ test("a node that gives up lets nothing pass any more, also those who wait alrea
   held.resolve();
   expect(await settled(waiting)).toBeFalse();
   expect(await gate.allow(1)).toBeFalse();
+});
+
+test("nothing passes before the time until which an operator holds removal, by the database's clock", async () => {
+  await metadata.propose({ type: "hold_removal", untilMs: metadata.databaseNowMs() + 1000 }).outcome;
+  const gate = newGate();
+  expect(await gate.allow(1)).toBeFalse();
+  expect(store.takeCalls()).toEqual([]);
+  await clock.advance(1000);
+  expect(await gate.allow(1)).toBeTrue();
+  await metadata.propose({ type: "hold_removal", untilMs: metadata.databaseNowMs() + 1000 }).outcome;
+  expect(await gate.allow(1)).toBeFalse();
+  await metadata.propose({ type: "hold_removal", untilMs: null }).outcome;
+  expect(await gate.allow(1)).toBeTrue();
+});
+
+test("no marker is stored above what the mirror holds", async () => {
+  await applyRows(4);
+  const gate = newGate({ cover: async (index) => index <= 2 });
+  expect(await gate.allow(2)).toBeFalse();
+  expect(await listMarkers(store, "c")).toEqual([]);
+  const covered = newGate({ cover: async (index) => index <= 5 });
+  expect(await covered.allow(2)).toBeTrue();
+  expect(await listMarkers(store, "c")).toEqual([5]);
 });

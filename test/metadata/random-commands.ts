@@ -59,8 +59,8 @@ export class RandomCommands {
         walNumber: random.below(5),
       }),
       () => ({ type: "store_deadlines", deadlines: [{ streamId, deadlineMs: fixture.atMs + random.below(9000) }] }),
-      () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(5000) }),
-      () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(5000) }),
+      () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(15_000) }),
+      () => ({ type: "start_transfer", streamId, toNodeId: random.below(NODES), deadlineMs: fixture.atMs + random.below(15_000) }),
       () => ({ type: "finish_transfer", streamId }),
       () => ({
         type: "prepare_objects",

@@ -7,7 +7,7 @@ import { decodeRow, encodeRowValue } from "../../src/metadata/state-format.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { RandomCommands } from "./random-commands.ts";
 
-const SEEDS = 16;
+const SEEDS = 24;
 const ROWS = 100;
 
 /** A state from the stored form of another's rows. */
