@@ -180,6 +180,29 @@ export const OBJECT_LIST_LIMIT_MAX = 1000;
 export const OBJECT_DELETE_KEYS_MAX = 1000;
 /** A call of the file store that has no answer by then is given up; the largest object must fit. */
 export const FILE_CALL_TIMEOUT_MS = 60_000;
+/**
+ * One attempt of a request to an S3 store, and all attempts of a call; both and 1 ms for each KiB that goes over the
+ * wire. A store that stalls is asked again over another connection before whoever waits is answered.
+ */
+export const S3_ATTEMPT_TIMEOUT_MS = 6_000;
+export const S3_CALL_TIMEOUT_MS = 30_000;
+export const S3_ATTEMPTS_MAX = 5;
+export const S3_RETRY_MS_MIN = 50;
+export const S3_RETRY_MS_MAX = 2_000;
+/** Requests to an S3 store that are under way at once: reads, and beside them writes. The runtime takes 256 in all. */
+export const S3_READS_MAX = 128;
+export const S3_WRITES_MAX = 64;
+/** Single deletes of one call that are under way at once, where a store has no others. */
+export const S3_DELETES_AT_ONCE = 16;
+/** Connections of the control calls: lists, deletes. */
+export const S3_CONTROL_SOCKETS_MAX = 32;
+/** What is read of the body of an answer that is an error. */
+export const S3_ERROR_BYTES_MAX = 64 * KIB;
+/** Pages that one list asks for: empty ones, and all of them where a store lists in no order. */
+export const S3_LIST_PAGES_MAX = 10_000;
+/** Left-overs of probes that one start looks at, each at least this old. */
+export const PROBE_LEFTOVERS_MAX = 100;
+export const PROBE_LEFTOVER_AGE_MS = 60 * 60_000;
 /** Temporary files of the file store older than this belong to nobody who still writes. */
 export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
 
@@ -270,6 +293,9 @@ export function assertLimitsAgree(): void {
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
   assert(FILE_CALL_TIMEOUT_MS <= OBJECT_CREATE_MS_MAX, "a create that was begun in time ends before the object expires");
   assert(OBJECT_CREATE_MS_MAX * 2 <= PREPARED_OBJECT_TTL_MS, "a prepared object lives long enough to be created and committed");
+  assert(S3_ATTEMPT_TIMEOUT_MS < STALL_ANSWER_MS, "a stalled store is asked again before appends are answered");
+  assert(S3_ATTEMPT_TIMEOUT_MS * 2 < S3_CALL_TIMEOUT_MS, "a call to a store has time for a second attempt");
+  assert(S3_READS_MAX + S3_WRITES_MAX + S3_CONTROL_SOCKETS_MAX < 256, "requests to a store do not wait inside the runtime");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");
