@@ -1,6 +1,6 @@
 /**
- * The engine of one registration: appends through the WAL, reads through the caches, and uploads what
- * the WAL holds to data objects.
+ * The engine of one registration: appends through the WAL, reads through the caches. What the WAL holds goes
+ * to data objects in `upload-loop.ts`, and from the WAL in `wal-trimmer.ts`.
  *
  * ```
  *  append ─▶ open WAL segment ─▶ durable ─▶ completion
@@ -17,7 +17,7 @@
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
-import { messageOf, PicoError } from "../lib/errors.ts";
+import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { STALL_ANSWER_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
@@ -30,13 +30,16 @@ import { KeptPages } from "./kept-pages.ts";
 import { type CachedSegment, type EntryCompletion, LogCache, LogEntry, type StreamLog } from "./log-cache.ts";
 import type { PageBuilder } from "./page-builder.ts";
 import type { NewRecord } from "./record.ts";
+import type { RemovalGate } from "./removal-gate.ts";
 import { findStreamHoldings, type StreamHoldings } from "./stream-holdings.ts";
 import { type PageBounds, StreamReader } from "./stream-reader.ts";
 import type { TailFold } from "./tail-fold.ts";
 import type { ProducerStamp, TailState } from "./tail-state.ts";
-import { UPLOAD_LOOK_MS, type Uploader, type UploadFigures, type UploadSource } from "./uploader.ts";
+import { UploadLoop } from "./upload-loop.ts";
+import type { Uploader, UploadFigures } from "./uploader.ts";
 import { encodeWalEntry } from "./wal-entry.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
+import { WalTrimmer } from "./wal-trimmer.ts";
 import { type WalFigures, type WalSegment, WalWriter } from "./wal-writer.ts";
 
 export interface EngineSettings {
@@ -64,6 +67,9 @@ export interface EngineComponents {
   readonly wal: WalStore;
   readonly readers: DataObjectReaders;
   readonly uploader: Uploader;
+  readonly gate: RemovalGate;
+  /** Whether this node cleans up behind ended registrations of other nodes. */
+  readonly isCleaner: () => boolean;
   readonly settings: EngineSettings;
   /** The registration can write no more: it is fenced, or its WAL failed. The node stops. */
   readonly onFatal: (error: PicoError) => void;
@@ -98,6 +104,7 @@ export interface StreamAppend {
 export class Engine {
   readonly cache: LogCache;
   readonly keptPages = new KeptPages();
+  readonly trimmer: WalTrimmer;
   readonly #reader: StreamReader;
   readonly #components: EngineComponents;
   #registration: RegistrationName | null = null;
@@ -105,28 +112,27 @@ export class Engine {
   /** Segments of this registration that are not durable yet, by number. */
   readonly #undurable = new Map<number, CachedSegment>();
   #newest: CachedSegment | null = null;
-  #cutNumber = 0;
-  #committedNumber = 0;
   #backlogBytes = 0;
   /** Entries that are small take several times their bytes. */
   #backlogCostBytes = 0;
-  #oldestPendingMs: number | null = null;
+  #uploads: UploadLoop | null = null;
   #failure: PicoError | null = null;
-  #uploadLoop: Promise<void> | null = null;
-  #isUploadWanted = false;
   #isStopping = false;
   readonly #aborted = new AbortController();
-  #endWait: (() => void) | null = null;
 
   constructor(components: EngineComponents) {
     this.#components = components;
     this.cache = new LogCache(components.settings.logCacheBytes);
     this.#reader = new StreamReader(this.cache, components.metadata, components.readers);
+    const { clock, log, metadata, wal, gate, isCleaner } = components;
+    // A broken invariant, or a marker of another database: nothing may go on.
+    const onFatal = (error: unknown) => this.#fail(isPicoError(error) ? error : new PicoError("internal", messageOf(error), {}, error));
+    this.trimmer = new WalTrimmer({ clock, log, metadata, wal, gate, isCleaner, onFatal });
   }
 
   /** WAL position of this registration up to which everything is in data objects. */
   get committedNumber(): number {
-    return this.#committedNumber;
+    return this.#uploads?.committedNumber ?? 0;
   }
 
   /** Appends can be taken, as far as the WAL does. */
@@ -145,20 +151,21 @@ export class Engine {
 
   get figures(): EngineFigures {
     const { clock, uploader, settings } = this.#components;
+    const oldestPendingMs = this.#uploads?.oldestPendingMs ?? null;
     return {
       backlogBytes: this.#backlogBytes,
       backlogBytesMax: settings.backlogBytesMax,
       backlogCostBytes: this.#backlogCostBytes,
-      oldestPendingAgeMs: this.#oldestPendingMs === null ? null : clock.monotonicMs() - this.#oldestPendingMs,
+      oldestPendingAgeMs: oldestPendingMs === null ? null : clock.monotonicMs() - oldestPendingMs,
       isStalled: this.isStarted && this.isStalled,
       wal: this.#writer?.figures ?? NO_WAL,
       uploads: uploader.figures,
     };
   }
 
-  /** The loop that uploads: each look at what there is to upload is a success, an upload once it is committed. */
+  /** The loop that uploads (each look at what there is to upload is a success, an upload once it is committed), and that which trims. */
   get loops(): readonly LoopFigures[] {
-    return [this.#components.uploader.record];
+    return [this.#components.uploader.record, this.trimmer.record];
   }
 
   /** The WAL is being retried: appends are refused meanwhile. */
@@ -173,10 +180,10 @@ export class Engine {
 
   /** Begins to take appends under `registration`, whose WAL is empty. */
   async start(registration: RegistrationName): Promise<void> {
-    const { wal, clock, random, settings } = this.#components;
+    const { wal, clock, random, uploader, settings } = this.#components;
     await wal.begin(registration);
     this.#registration = registration;
-    this.#writer = new WalWriter({
+    const writer = new WalWriter({
       store: wal,
       registration,
       clock,
@@ -187,12 +194,36 @@ export class Engine {
       onFenced: (error) => this.#fail(error),
       onFailed: (error) => this.#fail(error),
     });
-    this.#uploadLoop = this.#runUploads();
+    this.#writer = writer;
+    this.#uploads = new UploadLoop({
+      clock,
+      registration,
+      writer,
+      cache: this.cache,
+      uploader,
+      trimmer: this.trimmer,
+      uploadSegments: settings.uploadSegments,
+      uploadIntervalMs: settings.uploadIntervalMs,
+      signal: this.#aborted.signal,
+      onLook: () => this.#answerLate(),
+      onUploaded: (segments) => this.#uploaded(segments),
+      onFailed: (error) => this.#fail(error),
+    });
+    this.#uploads.start();
+    this.trimmer.start();
   }
 
-  /** After the registration's end: its segments serve nobody any more. */
+  /** After the registration's end: its segments serve nobody any more. What cannot be removed now is left-over, and harmless. */
   async removeWal(registration: RegistrationName): Promise<void> {
-    await this.#trim(registration, ALL_NUMBERS);
+    const { wal, metadata } = this.#components;
+    // A life that never wrote has left nothing, except for its files on local disk.
+    if (wal.kind !== "local" && metadata.view.registration(registration)?.committedNumber === 0) return;
+    this.trimmer.want(registration, ALL_NUMBERS);
+    try {
+      await this.trimmer.trimNow();
+    } catch (error) {
+      this.#components.log.warn("the WAL of an ended registration could not be removed", { error });
+    }
   }
 
   /** Uploads everything and ends the WAL. Resolves with its last number, all of it committed. */
@@ -201,9 +232,9 @@ export class Engine {
     if (writer === null) return 0;
     await writer.stop();
     this.#isStopping = true;
-    this.#wantUpload();
-    await this.#uploadLoop;
+    await this.#uploads?.stop();
     if (this.#failure !== null) throw this.#failure;
+    await this.trimmer.stop();
     return writer.sealedNumber;
   }
 
@@ -239,7 +270,7 @@ export class Engine {
       baseOffset,
       nextOffset: baseOffset + records.length,
       timestampMs,
-      base: log.lastNumber <= this.#cutNumber ? tail.state() : null,
+      base: log.lastNumber <= (this.#uploads?.cutNumber ?? 0) ? tail.state() : null,
       producer,
       streamSeq,
       closes,
@@ -262,8 +293,8 @@ export class Engine {
     }
     this.#backlogBytes += end - start;
     this.#backlogCostBytes += entry.costBytes;
-    this.#oldestPendingMs ??= this.#components.clock.monotonicMs();
-    if (this.#isUploadDue()) this.#wantUpload();
+    this.#uploads?.noteEntry();
+    if (this.#isUploadDue()) this.#uploads?.want();
   }
 
   /** Well before the backlog is full, whatever is set. */
@@ -306,16 +337,9 @@ export class Engine {
 
   /** Uploads what the WAL holds now and resolves when it is committed. */
   async uploadNow(): Promise<void> {
-    const target = this.#writer?.seal() ?? 0;
-    this.#wantUpload();
-    while (this.#committedNumber < target) {
-      if (this.#failure !== null) throw this.#failure;
-      await this.#uploadRound;
-    }
+    const isCommitted = await this.#uploads?.uploadNow();
+    if (isCommitted === false && this.#failure !== null) throw this.#failure;
   }
-
-  /** Settles at the end of the upload round under way, or of the next. */
-  #uploadRound: Promise<void> = Promise.resolve();
 
   #openWriter(): WalWriter {
     const writer = this.#writer;
@@ -346,8 +370,7 @@ export class Engine {
       entry.log.durableChangeNumber = entry.changeNumber;
       this.#complete(entry, null);
     }
-    const { uploadSegments } = this.#components.settings;
-    if (uploadSegments > 0 && segment.number - this.#committedNumber >= uploadSegments) this.#wantUpload();
+    this.#uploads?.noteDurable(segment.number);
   }
 
   /** Answers those who wait for a stalled WAL for too long; their entries stay under way. */
@@ -385,114 +408,16 @@ export class Engine {
     this.#undurable.clear();
     this.#aborted.abort();
     this.#writer?.abandon();
-    this.#wantUpload();
+    void this.trimmer.stop();
     if (!this.#isStopping) this.#components.onFatal(error);
   }
 
-  #wantUpload(): void {
-    this.#isUploadWanted = true;
-    this.#endWait?.();
-  }
-
-  /** Uploads round by round until the engine stops or fails. */
-  async #runUploads(): Promise<void> {
-    while (this.#failure === null) {
-      await this.#untilUploadIsDue();
-      if (this.#failure !== null) break;
-      this.#isUploadWanted = false;
-      const isStopping = this.#isStopping;
-      this.#uploadRound = this.#uploadOnce();
-      try {
-        await this.#answeringLate(this.#uploadRound);
-        this.#components.uploader.record.succeeded();
-      } catch (error) {
-        if (this.#failure === null) this.#fail(error instanceof PicoError ? error : new PicoError("internal", messageOf(error), {}, error));
-        break;
-      }
-      if (isStopping) break;
-    }
-  }
-
-  /** An upload may wait for the very segment that a stalled WAL does not take: those behind it are answered meanwhile. */
-  async #answeringLate(upload: Promise<void>): Promise<void> {
-    const { clock } = this.#components;
-    const look = () => {
-      this.#answerLate();
-      timer = clock.schedule(UPLOAD_LOOK_MS, look);
-    };
-    let timer = clock.schedule(UPLOAD_LOOK_MS, look);
-    try {
-      await upload;
-    } finally {
-      timer.cancel();
-    }
-  }
-
-  #untilUploadIsDue(): Promise<void> {
-    if (this.#isUploadWanted) return Promise.resolve();
-    const { clock, settings } = this.#components;
-    return new Promise((resolve) => {
-      const waitMs = settings.uploadIntervalMs > 0 ? Math.min(settings.uploadIntervalMs, UPLOAD_LOOK_MS) : UPLOAD_LOOK_MS;
-      const look = () => {
-        this.#answerLate();
-        this.#components.uploader.record.succeeded();
-        const ageMs = this.#oldestPendingMs === null ? 0 : clock.monotonicMs() - this.#oldestPendingMs;
-        if (settings.uploadIntervalMs > 0 && ageMs >= settings.uploadIntervalMs) finish();
-        else timer = clock.schedule(waitMs, look);
-      };
-      const finish = () => {
-        timer.cancel();
-        this.#endWait = null;
-        resolve();
-      };
-      let timer = clock.schedule(waitMs, look);
-      this.#endWait = finish;
-    });
-  }
-
-  /** One cut: everything that is in the WAL now. */
-  async #uploadOnce(): Promise<void> {
-    const writer = this.#writer;
-    const registration = this.#registration;
-    assert(writer !== null && registration !== null, "uploads run after the start");
-    const to = writer.seal();
-    this.#cutNumber = to;
-    this.#oldestPendingMs = null;
-    if (to === this.#committedNumber) return;
-    await writer.whenDurable(to);
-    const source: UploadSource = { wal: registration, from: this.#committedNumber, to, segments: this.#segmentsUpTo(registration, to) };
-    await this.#components.uploader.upload(source, this.#aborted.signal);
-    this.#committedNumber = to;
-    for (const cached of source.segments) {
-      cached.isUploaded = true;
-      for (const entry of cached.entries) {
+  #uploaded(segments: readonly CachedSegment[]): void {
+    for (const { entries } of segments) {
+      for (const entry of entries) {
         this.#backlogBytes -= entry.end - entry.start;
         this.#backlogCostBytes -= entry.costBytes;
       }
-    }
-    this.cache.evict();
-    writer.setTrimPoint(to);
-    await this.#trim(registration, to);
-  }
-
-  #segmentsUpTo(registration: RegistrationName, to: number): readonly CachedSegment[] {
-    const segments: CachedSegment[] = [];
-    for (const cached of this.cache.pendingSegments()) {
-      if (cached.wal === registration && cached.number <= to) segments.push(cached);
-    }
-    return segments;
-  }
-
-  /** What cannot be removed now is removed with the next trim. */
-  async #trim(registration: RegistrationName, to: number): Promise<void> {
-    const { wal, log } = this.#components;
-    try {
-      const left = await wal.trim(registration, to);
-      const [first] = left;
-      if (first !== undefined)
-        log.warn("WAL segments could not be removed", { segments: left.length, number: first.number, reason: first.reason });
-    } catch (error) {
-      log.warn("the WAL could not be trimmed", { error });
     }
   }
 }

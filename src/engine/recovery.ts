@@ -20,6 +20,7 @@ import { decodeWalEntry, type WalEntry } from "./wal-entry.ts";
 import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 import { inspectWal, type ReplayedSegment, type TakenWal, takeOverWal } from "./wal-takeover.ts";
+import type { WalTrimmer } from "./wal-trimmer.ts";
 import { WalSegment } from "./wal-writer.ts";
 
 export interface RecoveryComponents {
@@ -30,6 +31,7 @@ export interface RecoveryComponents {
   readonly wal: WalStore;
   readonly cache: LogCache;
   readonly uploader: Uploader;
+  readonly trimmer: WalTrimmer;
   /** Aborts when the node stops. */
   readonly signal: AbortSignal;
   /** Told of each step. */
@@ -76,7 +78,7 @@ export class Recovery {
 
   /** Ends the WAL, uploads what is not uploaded, ends the registration in favour of `self`. */
   async run(self: RegistrationName): Promise<void> {
-    const { wal, clock, random, uploader, cache, log, signal } = this.#components;
+    const { wal, clock, random, uploader, trimmer, cache, log, signal } = this.#components;
     const registration = this.#victim;
     const position = this.#entry().fencedNumber;
     if (position === null)
@@ -105,7 +107,8 @@ export class Recovery {
       segments: this.#progress.segments,
       bytes: this.#progress.bytes,
     });
-    await this.#trim();
+    // Its tombstone stays.
+    trimmer.want(registration, ALL_NUMBERS);
   }
 
   #entry(): RegistrationEntry {
@@ -186,18 +189,6 @@ export class Recovery {
     const outcome = await this.#components.metadata.propose({ type: "end", victim: this.#victim, lastNumber, heir }).outcome;
     if (!outcome.applied && outcome.code !== "already_ended") {
       throw new PicoError("fenced_node", `the end of registration ${formatRegistration(this.#victim)} was refused (${outcome.code})`, {});
-    }
-  }
-
-  /** Its tombstone stays. What cannot be removed now is left-over, and harmless. */
-  async #trim(): Promise<void> {
-    const { wal, log } = this.#components;
-    try {
-      const left = await wal.trim(this.#victim, ALL_NUMBERS);
-      if (left.length > 0)
-        log.warn("WAL segments of an ended registration could not be removed", { segments: left.length, reason: left[0]?.reason });
-    } catch (error) {
-      log.warn("the WAL of an ended registration could not be trimmed", { error });
     }
   }
 }

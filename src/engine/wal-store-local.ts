@@ -22,7 +22,15 @@ import { SEGMENTS_IN_FLIGHT_LOCAL, WAL_FILE_BYTES, WAL_FIRST_FILE_BYTES } from "
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { LocalDirectory, LocalFile } from "../storage/local-directory.ts";
-import { encodeFrameHeader, FRAME_HEADER_BYTES, formatWalFileName, frameBytes, parseWalFileName, WAL_PAGE_BYTES } from "./wal-file.ts";
+import {
+  encodeFrameHeader,
+  FRAME_HEADER_BYTES,
+  formatWalFileName,
+  frameBytes,
+  parseWalFileName,
+  WAL_PAGE_BYTES,
+  type WalFileName,
+} from "./wal-file.ts";
 import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
 import { holdsNumber, numbersOf, persistWalLife, readWalLife, type WalLife } from "./wal-life.ts";
 import { isTombstone } from "./wal-segment.ts";
@@ -126,13 +134,12 @@ export class LocalDiskWal implements WalStore {
     }
   }
 
-  async registrations(): Promise<readonly RegistrationName[]> {
-    const names = new Map<string, RegistrationName>();
-    for (const text of await this.#directory.list()) {
-      const registration = parseWalFileName(text)?.registration;
-      if (registration !== undefined) names.set(formatRegistration(registration), registration);
-    }
-    return [...names.values()];
+  registrations(): Promise<readonly RegistrationName[]> {
+    return this.#registrationsWith(() => true);
+  }
+
+  registrationsWithSegments(): Promise<readonly RegistrationName[]> {
+    return this.#registrationsWith(({ kind }) => kind !== "tombstone");
   }
 
   async list(registration: RegistrationName, above: number): Promise<readonly number[]> {
@@ -197,6 +204,15 @@ export class LocalDiskWal implements WalStore {
     } finally {
       await this.#directory.unlock();
     }
+  }
+
+  async #registrationsWith(isMeant: (name: WalFileName) => boolean): Promise<readonly RegistrationName[]> {
+    const names = new Map<string, RegistrationName>();
+    for (const text of await this.#directory.list()) {
+      const name = parseWalFileName(text);
+      if (name !== null && isMeant(name)) names.set(formatRegistration(name.registration), name.registration);
+    }
+    return [...names.values()];
   }
 
   #assertAlive(): void {

@@ -16,6 +16,8 @@ import type { WalStore } from "./wal-store.ts";
 
 /** Digits of the largest number that a double holds exactly. */
 const NUMBER_DIGITS = 16;
+/** A key that a segment may have; others below the prefix are not ours. */
+const NUMBERED = /\/-?\d+\/\d+\/\d{16}$/;
 
 interface Refusal {
   readonly number: number;
@@ -50,9 +52,19 @@ export class ObjectWal implements WalStore {
     return this.#store.create(this.#key(registration, number), bytes);
   }
 
-  async registrations(): Promise<readonly RegistrationName[]> {
+  registrations(): Promise<readonly RegistrationName[]> {
+    return this.#registrationsWith(() => true);
+  }
+
+  registrationsWithSegments(): Promise<readonly RegistrationName[]> {
+    return this.#registrationsWith(({ key, sizeBytes }) => sizeBytes !== TOMBSTONE_BYTES && NUMBERED.test(key));
+  }
+
+  async #registrationsWith(isMeant: (object: ListedObject) => boolean): Promise<readonly RegistrationName[]> {
     const names = new Map<string, RegistrationName>();
-    for await (const { key } of listAll(this.#store, this.#clusterPrefix)) {
+    for await (const object of listAll(this.#store, this.#clusterPrefix)) {
+      if (!isMeant(object)) continue;
+      const { key } = object;
       const match = /^(-?\d+)\/(\d+)\//.exec(key.slice(this.#clusterPrefix.length));
       if (match !== null) names.set(match[0], { nodeId: Number(match[1]), nodeEpoch: Number(match[2]) });
     }

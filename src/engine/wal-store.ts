@@ -40,6 +40,9 @@ export interface WalStore {
   /** Every registration of which anything is here, of whatever node and cluster age, in no particular order. */
   registrations(): Promise<readonly RegistrationName[]>;
 
+  /** Those of them of which more than tombstones is here, as far as a list tells. */
+  registrationsWithSegments(): Promise<readonly RegistrationName[]>;
+
   /** Numbers present above `above`, ascending; tombstones and damaged ones included, where a number can be told. */
   list(registration: RegistrationName, above: number): Promise<readonly number[]>;
 

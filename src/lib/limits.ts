@@ -203,6 +203,10 @@ export const S3_LIST_PAGES_MAX = 10_000;
 /** Left-overs of probes that one start looks at, each at least this old. */
 export const PROBE_LEFTOVERS_MAX = 100;
 export const PROBE_LEFTOVER_AGE_MS = 60 * 60_000;
+/** No create takes effect this long after it was begun, however late its answer: what was deleted by then stays away. */
+export const LATE_WRITE_MS = 5 * 60_000;
+/** Between two looks at what is left of WALs that may go; a trim that is wanted begins at once. */
+export const WAL_TRIM_INTERVAL_MS = 60_000;
 /** Temporary files of the file store older than this belong to nobody who still writes. */
 export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
 
@@ -210,8 +214,6 @@ export const TEMPORARY_FILE_KEEP_MS = 60 * 60_000;
 export const NODE_ID_LOCK_RETRY_MS = 1000;
 /** Deadlines stored by one command before a graceful end. */
 export const DEADLINES_PER_COMMAND_MAX = 10_000;
-/** Ended registrations of this node whose WAL is looked at for left-overs at start, newest first. */
-export const ENDED_WALS_CLEANED_MAX = 8;
 /** Between two tries of a start that cannot write. */
 export const START_RETRY_MS_MIN = 100;
 export const START_RETRY_MS_MAX = 2_000;
@@ -296,6 +298,7 @@ export function assertLimitsAgree(): void {
   assert(S3_ATTEMPT_TIMEOUT_MS < STALL_ANSWER_MS, "a stalled store is asked again before appends are answered");
   assert(S3_ATTEMPT_TIMEOUT_MS * 2 < S3_CALL_TIMEOUT_MS, "a call to a store has time for a second attempt");
   assert(S3_READS_MAX + S3_WRITES_MAX + S3_CONTROL_SOCKETS_MAX < 256, "requests to a store do not wait inside the runtime");
+  assert(FILE_CALL_TIMEOUT_MS * 2 <= LATE_WRITE_MS, "a call of a store is over before its effect is held to be settled");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");

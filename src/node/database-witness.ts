@@ -6,10 +6,16 @@
  * Registering comes before the first byte of a WAL, and preparing comes before a data object. So a
  * registration that has left a WAL is known, and an empty database has no objects beside it.
  *
+ * The highest marker in the store says how far the log once was, and under which row id (`engine/store-marker.ts`).
+ * Whatever was deleted was deleted behind a marker, so a log that lacks what the marker names is not started on.
+ *
  * An emptied or mistaken store is as bad: a WAL without segments looks like one whose writer died before its
  * first, so the records in the real one would be given up without a word, and new data would go beside the old.
  * A life on local disk keeps files in its WAL from before its first entry until its end, and a live object stays.
+ * A WAL elsewhere leaves nothing before its first entry; but its registration says where it is. So a life that has
+ * not ended is given up only from the place that it names, or from one that has something of it.
  */
+import { highestMarker, markerKey } from "../engine/store-marker.ts";
 import type { WalStore } from "../engine/wal-store.ts";
 import { PicoError } from "../lib/errors.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
@@ -23,12 +29,18 @@ export interface StoresOfCluster {
   readonly wal: WalStore;
   readonly store: ObjectStore;
   readonly clusterId: string;
+  /** Of the database, 32 hex digits. */
+  readonly clusterIdentity: string;
+  /** The row id in the command log, or null where the row is truncated or was never there. */
+  readonly rowIdAt: (index: number) => Promise<string | null>;
   /** Whose WAL is meant to be here. */
   readonly nodeId: number;
 }
 
 /** Throws `corrupt`, naming what the one knows and the other does not; and as the stores do. Writes nothing. */
-export async function assertDatabaseFitsStores({ metadata, wal, store, clusterId, nodeId }: StoresOfCluster): Promise<void> {
+export async function assertDatabaseFitsStores(cluster: StoresOfCluster): Promise<void> {
+  const { metadata, wal, store, clusterId, nodeId } = cluster;
+  await assertLogReachesMarker(cluster);
   // Listed first: what another node registers meanwhile is then known below.
   const registrations = await wal.registrations();
   const object = await firstObject(store, clusterId);
@@ -42,6 +54,8 @@ export async function assertDatabaseFitsStores({ metadata, wal, store, clusterId
     const absent = walWithoutFiles(view, nodeId, registrations);
     if (absent !== null) throw missingWal(absent, wal.description);
   }
+  const elsewhere = walElsewhere(view, nodeId, wal, registrations);
+  if (elsewhere !== null) throw otherWal(elsewhere, wal);
   // Listed again: the first object of all may have come meanwhile.
   if (object === null && hasLiveObject(view) && (await firstObject(store, clusterId)) === null) {
     throw new PicoError(
@@ -50,6 +64,35 @@ export async function assertDatabaseFitsStores({ metadata, wal, store, clusterId
       { where: "the data objects" },
     );
   }
+}
+
+/** Nothing is deleted before a marker is stored, and nobody writes a marker above what was applied: the log must hold what it names. */
+async function assertLogReachesMarker({ metadata, store, clusterId, clusterIdentity, rowIdAt }: StoresOfCluster): Promise<void> {
+  const marker = await highestMarker(store, clusterId);
+  if (marker === null) return;
+  const says = `${markerKey(clusterId, marker.index)} in ${store.description}`;
+  if (marker.clusterIdentity !== clusterIdentity)
+    throw mismatch(`its identity is ${clusterIdentity}, and ${says} is of database ${marker.clusterIdentity}`);
+  await metadata.catchUp();
+  const { appliedIndex } = metadata.view;
+  if (appliedIndex < marker.index)
+    throw mismatch(`its command log ends at ${appliedIndex}, and ${says} says that it had ${marker.index} rows`);
+  const rowId = await rowIdAt(marker.index);
+  if (rowId !== null && rowId !== marker.rowId)
+    throw mismatch(`row ${marker.index} of its command log is ${rowId}, and ${says} says that it was ${marker.rowId}`);
+}
+
+/**
+ * A life of the node that has not ended, whose WAL was another one than `wal`, and of which nothing is in `wal`:
+ * from here it would look as if it had written nothing. One that was moved as a whole has something here.
+ */
+function walElsewhere(view: View, nodeId: number, wal: WalStore, present: readonly RegistrationName[]): RegistrationEntry | null {
+  for (const entry of view.registrations()) {
+    const { name, state } = entry;
+    if (name.nodeId !== nodeId || state === "ended" || present.some((other) => sameRegistration(other, name))) continue;
+    if (entry.wal.kind !== wal.kind || entry.wal.description !== wal.description) return entry;
+  }
+  return null;
 }
 
 /** A life of the node that has not ended, has surely written a WAL, and has nothing here. */
@@ -90,8 +133,19 @@ export function missingWal({ name, wal }: RegistrationEntry, place: string): Pic
   );
 }
 
+function otherWal({ name, wal }: RegistrationEntry, { description }: WalStore): PicoError {
+  const where = `WAL ${formatRegistration(name)}`;
+  return new PicoError(
+    "corrupt",
+    `${where} may hold acknowledged records: the last life of this node wrote it to ${wal.description} and was not ended, and ${description} has nothing of it. Start once with the former --wal and --storage and stop the node with SIGTERM; then change them`,
+    { where },
+  );
+}
+
 function mismatch(what: string): PicoError {
-  return new PicoError("corrupt", `the database is older than what is stored, or another one: ${what}; restore the newest database`, {
-    where: "the database",
-  });
+  return new PicoError(
+    "corrupt",
+    `the database is older than what is stored, or another one: ${what}. Nothing was changed; restore the newest database, or name the right one with --meta-url and --cluster-id`,
+    { where: "the database" },
+  );
 }

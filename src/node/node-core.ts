@@ -19,7 +19,7 @@ import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { DEADLINES_PER_COMMAND_MAX, ENDED_WALS_CLEANED_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import { DEADLINES_PER_COMMAND_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
@@ -105,7 +105,19 @@ export class NodeCore {
     this.#uploader = new Uploader({ clusterId, clock, random, log, metadata, store });
     this.blockCache = new BlockCache(settings.blockCacheBytes);
     const readers = new DataObjectReaders(store, this.blockCache, clusterId);
-    this.engine = new Engine({ clock, random, log, metadata, wal, readers, uploader: this.#uploader, settings, onFatal: fail });
+    this.engine = new Engine({
+      clock,
+      random,
+      log,
+      metadata,
+      wal,
+      readers,
+      uploader: this.#uploader,
+      gate: this.removalGate,
+      isCleaner: () => metadata.isLeaseHeld,
+      settings,
+      onFatal: fail,
+    });
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));
     this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
@@ -148,7 +160,7 @@ export class NodeCore {
   }
 
   async #startOnce(addresses: Addresses): Promise<void> {
-    const { settings } = this.#components;
+    const { settings, wal } = this.#components;
     const self = this.metadata.registration ?? (await this.#register(addresses));
     this.#phase = "recovering";
     for (const victim of this.#unended()) {
@@ -157,6 +169,7 @@ export class NodeCore {
       // It holds all that it replayed.
       this.#recoveries.delete(formatRegistration(victim));
     }
+    if (wal.kind === "local") await this.#makeRoom();
     await this.engine.start(self);
     this.#assertNotStopping();
     this.#own.add(formatRegistration(self));
@@ -166,7 +179,6 @@ export class NodeCore {
     });
     this.streams.start();
     this.#phase = "serving";
-    await this.#removeEndedWals();
   }
 
   /** A stop or an end may come while the start waits for a store: no loop may begin behind it. */
@@ -176,18 +188,22 @@ export class NodeCore {
     throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
   }
 
-  /** What a crash between a registration's end and the removal of its segments left. */
-  async #removeEndedWals(): Promise<void> {
-    const { nodeId } = this.#components.settings;
-    const ended = [...this.metadata.view.registrations()].filter(({ name, state }) => name.nodeId === nodeId && state === "ended");
-    ended.sort((left, right) => right.name.nodeEpoch - left.name.nodeEpoch);
-    for (const { name } of ended.slice(0, ENDED_WALS_CLEANED_MAX)) await this.engine.removeWal(name);
+  /** Files of earlier lives may fill the disk that those of this one need. Not for long: a trim may have to wait for more than the disk. */
+  async #makeRoom(): Promise<void> {
+    const { clock, log } = this.#components;
+    const trimmed = this.engine.trimmer.trimNow().catch((error) => {
+      log.debug("the WAL of an ended registration could not be removed yet", { error });
+    });
+    await Promise.race([trimmed, sleep(clock, START_RETRY_MS_MAX, this.#stopping.signal)]);
   }
 
   async #register(addresses: Addresses): Promise<RegistrationName> {
-    const { clock, settings, store, wal } = this.#components;
+    const { clock, settings, sql, store, wal } = this.#components;
     const { nodeId, slots, failoverTimeoutMs, clusterId } = settings;
-    await assertDatabaseFitsStores({ metadata: this.metadata, wal, store, clusterId, nodeId });
+    const { metadata } = this;
+    const { clusterIdentity } = metadata;
+    const rowIdAt = (index: number) => sql.rowIdAt(index);
+    await assertDatabaseFitsStores({ metadata, wal, store, clusterId, clusterIdentity, rowIdAt, nodeId });
     const replaces = this.metadata.view.node(nodeId)?.lastEpoch ?? null;
     const predecessor = this.metadata.view.currentRegistration(nodeId);
     const counter = await this.#standstillOf(predecessor);
@@ -244,7 +260,8 @@ export class NodeCore {
         this.#recovery = progress;
       };
       const signal = this.#stopping.signal;
-      recovery = new Recovery({ clock, random, log, metadata, wal, cache: engine.cache, uploader: this.#uploader, signal, report }, victim);
+      const { cache, trimmer } = engine;
+      recovery = new Recovery({ clock, random, log, metadata, wal, cache, uploader: this.#uploader, trimmer, signal, report }, victim);
       this.#recoveries.set(key, recovery);
     }
     return recovery;

@@ -29,6 +29,7 @@ function breakable(): { readonly wrap: (wal: WalStore) => WalStore; error: PicoE
       trim: (registration, upTo) => wal.trim(registration, upTo),
       close: () => wal.close(),
       registrations: () => wal.registrations(),
+      registrationsWithSegments: () => wal.registrationsWithSegments(),
     }),
   };
   return breakage;

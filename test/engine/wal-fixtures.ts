@@ -149,6 +149,10 @@ export class MemoryWal implements WalStore {
     });
   }
 
+  registrationsWithSegments(): Promise<readonly RegistrationName[]> {
+    return this.registrations();
+  }
+
   async create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
     await this.beforeCreate(number, bytes);
     const outcome = this.of(registration).has(number) ? "exists" : "created";

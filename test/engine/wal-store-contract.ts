@@ -59,6 +59,17 @@ export function describeWalStore(name: string, makePlace: () => Promise<WalPlace
       expect(byNode(await (await reopen(place, store)).registrations())).toEqual([OTHER_NODE, OWNER]);
     });
 
+    test("those of which more than tombstones is there are told from the others", async () => {
+      const { store, place } = await begun();
+      await store.create(OWNER, 1, segmentBytes(1, "body"));
+      await store.create(OTHER_NODE, 1, tombstoneBytes(1, { registration: OTHER_NODE }));
+      expect(await store.registrationsWithSegments()).toEqual([OWNER]);
+      const again = await reopen(place, store);
+      expect(await again.registrationsWithSegments()).toEqual([OWNER]);
+      await again.trim(OWNER, ALL_NUMBERS);
+      expect(await again.registrationsWithSegments()).toEqual([]);
+    });
+
     test("what was created is listed in order and read back as it was", async () => {
       const { store, place } = await begun();
       for (let number = 1; number <= 12; number++)

@@ -65,7 +65,18 @@ test("what is appended and read over both protocols is in the samples, to the re
 
 test("each background loop tells its last success", async () => {
   await using node = await MemoryNode.start();
-  const names = ["expiry", "heartbeat", "lease", "log_tailer", "log_truncation", "maintenance", "session_sweep", "snapshot", "upload"];
+  const names = [
+    "expiry",
+    "heartbeat",
+    "lease",
+    "log_tailer",
+    "log_truncation",
+    "maintenance",
+    "session_sweep",
+    "snapshot",
+    "upload",
+    "wal_trim",
+  ];
   let { loops } = await activity(node);
   expect(loops.map(({ name }) => name).sort()).toEqual(names);
   // Sweeps of sessions are ten seconds apart.

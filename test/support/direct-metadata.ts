@@ -7,7 +7,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
 import { apply } from "../../src/metadata/apply.ts";
-import type { Command, Outcome } from "../../src/metadata/command.ts";
+import type { Command, Outcome, WalLocation } from "../../src/metadata/command.ts";
 import { COMMAND_VERSION } from "../../src/metadata/command-format.ts";
 import type { Metadata, Proposal } from "../../src/metadata/metadata.ts";
 import { MetadataState } from "../../src/metadata/state.ts";
@@ -16,6 +16,8 @@ export class DirectMetadata implements Metadata {
   registration: RegistrationName | null = null;
   isDatabaseClockSteady = true;
   isAnswerOverdue = false;
+  /** What registrations say of their WAL. */
+  walLocation: WalLocation = { kind: "local", description: "test" };
   /** How far this node's estimate of the database's clock is ahead. */
   databaseOffsetMs = 0;
   readonly #held: (() => void)[] = [];
@@ -45,7 +47,7 @@ export class DirectMetadata implements Metadata {
       type: "register",
       node,
       addresses: { pico: null, durableStreams: null, admin: null },
-      wal: { kind: "local", description: "test" },
+      wal: this.walLocation,
       slots: 1,
       failoverTimeoutMs: 5000,
       commandVersion: COMMAND_VERSION,

@@ -6,6 +6,7 @@ import { BlockCache } from "../../src/engine/block-cache.ts";
 import { DataObjectReaders } from "../../src/engine/data-object-readers.ts";
 import { Engine, type EngineSettings } from "../../src/engine/engine.ts";
 import { Recovery } from "../../src/engine/recovery.ts";
+import { RemovalGate } from "../../src/engine/removal-gate.ts";
 import { Uploader } from "../../src/engine/uploader.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
@@ -72,6 +73,8 @@ export class TestNode {
       wal: this.wal,
       readers: new DataObjectReaders(store, this.blockCache, "c"),
       uploader: this.uploader,
+      gate: new RemovalGate({ store, clusterId: "c", clusterIdentity: "0".repeat(32), metadata, log }),
+      isCleaner: () => true,
       settings: {
         clusterId: "c",
         backlogBytesMax: BACKLOG_BYTES_DEFAULT,
@@ -104,8 +107,9 @@ export class TestNode {
   recovery(victim: RegistrationName): Recovery {
     const { clock, metadata, wal, uploader } = this;
     const signal = new AbortController().signal;
-    const cache = this.engine.cache;
-    return new Recovery({ clock, random: systemRandom, log: silentLog, metadata, wal, cache, uploader, signal, report: () => {} }, victim);
+    const { cache, trimmer } = this.engine;
+    const components = { clock, random: systemRandom, log: silentLog, metadata, wal, cache, uploader, trimmer, signal, report: () => {} };
+    return new Recovery(components, victim);
   }
 
   /** A new life on the same store and state. */

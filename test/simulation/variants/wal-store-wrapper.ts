@@ -25,6 +25,10 @@ export abstract class WalStoreWrapper implements WalStore {
     return this.inner.registrations();
   }
 
+  registrationsWithSegments(): ReturnType<WalStore["registrationsWithSegments"]> {
+    return this.inner.registrationsWithSegments();
+  }
+
   create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
     return this.inner.create(registration, number, bytes);
   }
