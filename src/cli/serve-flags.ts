@@ -25,8 +25,13 @@ export const PLACE_FLAGS: readonly FlagDefinition[] = [
     "./data",
   ),
   defineFlag("--meta-url", "URL", "metadata: sqlite:PATH or sqlite::memory:", "sqlite:DATA-DIR/meta.db"),
-  defineFlag("--storage", "URI", "objects: ID@file://DIR or ID@mem://LABEL", "-2@file://DATA-DIR/objects"),
-  defineFlag("--wal", "URI", "write-ahead log: ID@file://DIR or ID@mem://LABEL", "the folder wal beside the storage"),
+  defineFlag("--storage", "URI", "objects: s3://BUCKET/PREFIX, ID@file://DIR or ID@mem://LABEL", "-2@file://DATA-DIR/objects"),
+  defineFlag(
+    "--wal",
+    "URI",
+    "write-ahead log: ID@file://DIR, s3://BUCKET/PREFIX or ID@mem://LABEL",
+    "the folder wal beside the storage, or the storage's bucket",
+  ),
 ];
 
 export const SERVE_FLAGS: readonly FlagDefinition[] = [

@@ -20,7 +20,7 @@ import {
   UPLOAD_INTERVAL_MS_DEFAULT,
 } from "../lib/limits.ts";
 import { LOG_FORMATS, LOG_LEVELS } from "../lib/log.ts";
-import { type BucketUri, hideCredentials, parseBucketUri } from "../node/bucket-uri.ts";
+import { type BucketUri, hideCredentials, parseBucketUri, STORAGE_ID_DEFAULT } from "../node/bucket-uri.ts";
 import {
   assertPlacesDiffer,
   comesLater,
@@ -33,6 +33,7 @@ import {
   storageFromUri,
   walBesideStorage,
   walFromUri,
+  walIdBeside,
 } from "../node/settings.ts";
 import {
   assertBindAllowed,
@@ -154,14 +155,15 @@ function readMetadata(given: GivenText | null, dataDirectory: string, workingDir
 
 function readBuckets(values: FlagValues, dataDirectory: string, workingDirectory: string): Pick<Settings, "storage" | "wal"> {
   const toAbsolute = (path: string) => resolve(workingDirectory, path);
-  const parse = (flag: string): BucketUri | null => {
+  const parse = (flag: string, idDefault: number): BucketUri | null => {
     const given = values.text(flag);
     if (given === null) return null;
     if (/^([+-]?\d+@)?postgres(ql)?:\/\//.test(given.text)) throw comesLater(given.origin, "postgres://");
-    return parseBucketUri(given.text, given.origin);
+    return parseBucketUri(given.text, given.origin, idDefault);
   };
-  const storageUri = parse("--storage") ?? { id: -2, scheme: "file", path: join(dataDirectory, "objects"), parameters: new Map() };
-  const walUri = parse("--wal");
+  const objects: BucketUri = { id: STORAGE_ID_DEFAULT, scheme: "file", path: join(dataDirectory, "objects"), parameters: new Map() };
+  const storageUri = parse("--storage", STORAGE_ID_DEFAULT) ?? objects;
+  const walUri = parse("--wal", walIdBeside(storageUri));
   const storage = storageFromUri(storageUri, toAbsolute, "--storage");
   const wal = walUri === null ? walBesideStorage(storageUri, toAbsolute, "--storage") : walFromUri(walUri, toAbsolute, "--wal");
   assertPlacesDiffer(storage, wal);

@@ -5,6 +5,7 @@ import fs from "node:fs/promises";
 import { PicoError } from "../lib/errors.ts";
 import { makeFolder } from "../storage/durable-folder.ts";
 import { errnoOf, fileError } from "../storage/file-error.ts";
+import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
 import type { StoredPlaces } from "./settings.ts";
 
 /** The places of the node, all of them in files. */
@@ -20,6 +21,8 @@ export async function findSources({ clusterId, metadata, storage, wal }: StoredP
   if (metadata.kind === "sqlite-memory") throw notInFiles("the metadata");
   if (storage.kind === "memory") throw notInFiles("the storage");
   if (wal.kind === "memory") throw notInFiles("the WAL");
+  if (storage.kind === "s3") throw inBucket("the storage", storage.place);
+  if (wal.kind === "s3") throw inBucket("the WAL", wal.place);
   const sources = { clusterId, metadataPath: metadata.path, objectsDirectory: storage.directory, walDirectory: wal.directory };
   await assertPlace(sources.metadataPath, "metadata", "--data-dir or --meta-url", (stats) => stats.isFile());
   await assertPlace(sources.objectsDirectory, "objects", "--data-dir or --storage", (stats) => stats.isDirectory());
@@ -56,6 +59,14 @@ function notInFiles(what: string): PicoError {
   return new PicoError("settings", `${what} is in the memory of the node and cannot be backed up from outside; use files`, {
     isStartup: true,
   });
+}
+
+function inBucket(what: string, place: S3Place): PicoError {
+  return new PicoError(
+    "settings",
+    `${what} is in the bucket ${formatS3Place(place)}, and pico backup copies files; copy the bucket with the tools of its vendor (aws s3 sync, mc mirror)`,
+    { isStartup: true },
+  );
 }
 
 function refusedPlace(message: string, path: string): PicoError {

@@ -1,7 +1,7 @@
 /**
  * Bucket URIs of `--storage` and `--wal`: `<id>@<scheme>://<path>[?name=value&...]`.
  *
- * The id tells buckets apart and is a 16-bit signed number. Parameters are taken as written (no percent
+ * The id tells buckets apart and is a 16-bit signed number; with the scheme `s3` it may be left out. Parameters are taken as written (no percent
  * decoding), the first of a name wins, unknown names are ignored.
  */
 import { PicoError } from "../lib/errors.ts";
@@ -37,6 +37,7 @@ export interface WalParameters {
   readonly backlogBytesMax: number;
 }
 
+export const STORAGE_ID_DEFAULT = -2;
 export const BUCKET_ID_MIN = -32768;
 const BUCKET_ID_MAX = 32767;
 const SCHEMES: readonly BucketScheme[] = ["file", "mem", "s3"];
@@ -50,18 +51,21 @@ const IN_FLIGHT_MAX = 256;
 /** The backlog is in memory, and is replayed after a crash. */
 const BACKLOG_BYTES_MAX = 64 * 1024 * MIB;
 
-/** Throws `settings`, naming `flag`, for a text that is no bucket URI. */
-export function parseBucketUri(text: string, flag: string): BucketUri {
+/** Throws `settings`, naming `flag`, for a text that is no bucket URI. `idDefault`: where it may be left out, and is. */
+export function parseBucketUri(text: string, flag: string, idDefault = STORAGE_ID_DEFAULT): BucketUri {
   const shown = hideCredentials(text);
-  const form = /^([^@]*)@([^:/?]*):\/\/([^?]*)(?:\?(.*))?$/s.exec(text);
-  if (form === null) throw refuse(flag, shown, "is no bucket URI; write ID@SCHEME://PATH, for example 1@file:///var/lib/pico/objects");
-  const [, idText = "", scheme = "", path = "", query = ""] = form;
+  const form = /^(?:([^@:/?]*)@)?([^@:/?]*):\/\/([^?]*)(?:\?(.*))?$/s.exec(text);
+  const isWithoutId = form?.[1] === undefined && form?.[2] === "s3";
+  if (form === null || (form[1] === undefined && !isWithoutId)) {
+    throw refuse(flag, shown, "is no bucket URI; write ID@SCHEME://PATH, for example 1@file:///var/lib/pico/objects, or s3://BUCKET");
+  }
+  const [, idText = String(idDefault), scheme = "", path = "", query = ""] = form;
 
   const id = Number(idText);
   if (!/^[+-]?\d{1,6}$/.test(idText) || id < BUCKET_ID_MIN || id > BUCKET_ID_MAX) {
     throw refuse(flag, shown, `has the id ${JSON.stringify(idText)}; give a whole number from ${BUCKET_ID_MIN} to ${BUCKET_ID_MAX}`);
   }
-  if (!isScheme(scheme)) throw refuse(flag, shown, `has the unknown scheme ${JSON.stringify(scheme)}; use file or mem`);
+  if (!isScheme(scheme)) throw refuse(flag, shown, `has the unknown scheme ${JSON.stringify(scheme)}; use file, s3 or mem`);
   if (path === "") throw refuse(flag, shown, scheme === "file" ? "names no directory" : "has nothing behind ://");
   if (path.includes("\0")) throw refuse(flag, shown, "has a zero byte in its path");
   return { id, scheme, path, parameters: parseParameters(query) };

@@ -68,7 +68,7 @@ interface NodeFolder {
 }
 
 function foldersOf({ metadata, storage, wal }: Settings): readonly NodeFolder[] {
-  return [
+  const folders: readonly NodeFolder[] = [
     {
       what: "metadata folder",
       folder: metadata.kind === "sqlite-file" ? dirname(metadata.path) : null,
@@ -83,6 +83,8 @@ function foldersOf({ metadata, storage, wal }: Settings): readonly NodeFolder[] 
     },
     { what: "WAL folder", folder: wal.kind === "local" ? wal.directory : null, isDatabase: true, flags: "--data-dir or --wal" },
   ];
+  // Buckets are another's part (doctor-buckets.ts).
+  return folders.filter(({ what }) => (what === "objects folder" ? storage.kind !== "s3" : what !== "WAL folder" || wal.kind !== "s3"));
 }
 
 async function* examineFolder(what: string, folder: string, isDatabase: boolean, flags: string): AsyncGenerator<Finding, void, undefined> {

@@ -1,13 +1,16 @@
 /**
  * What may keep a node from starting or running well, found out before it starts or while it runs, without changing
- * anything: no file is made, nothing of a running node is locked or asked for more than an answer.
+ * anything: no file is made, nothing of a running node is locked or asked for more than an answer. In a bucket a small
+ * object is created and deleted, since there is no other way to know whether that works.
  *
  * - `doctor-places.ts`: folders, free space, file systems, and whether a node runs on them.
+ * - `doctor-buckets.ts`: buckets, credentials, and the store's clock.
  * - `doctor-database.ts`: the metadata.
  * - `doctor-ports.ts`: the listeners' addresses.
  * - `doctor-system.ts`: open files, and the clock.
  */
 import type { Clock } from "../lib/clock.ts";
+import { examineBuckets } from "./doctor-buckets.ts";
 import { examineDatabase } from "./doctor-database.ts";
 import { examinePlaces, findHolder } from "./doctor-places.ts";
 import { examinePorts } from "./doctor-ports.ts";
@@ -28,6 +31,7 @@ export async function* examine(settings: Settings, clock: Clock): AsyncGenerator
   const before = readClocks(clock);
   const holder = settings.wal.kind === "local" ? await findHolder(settings.wal.directory) : null;
   yield* examinePlaces(settings, holder);
+  yield* examineBuckets(settings, clock);
   const { findings, lastWriteMs } = await examineDatabase(settings.metadata);
   yield* findings;
   yield* examinePorts(settings, holder?.isAlive === true);

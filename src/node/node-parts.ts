@@ -13,8 +13,11 @@ import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import { MemoryObjectStore } from "../storage/memory-object-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
+import { S3ObjectStore } from "../storage/s3-object-store.ts";
+import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
+import { admitBucket } from "./bucket-admission.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
-import type { Settings } from "./settings.ts";
+import type { Settings, StorageSettings } from "./settings.ts";
 
 export interface NodeParts {
   readonly sql: SqlStore;
@@ -27,9 +30,9 @@ export interface NodeParts {
 
 /**
  * The lock comes first: held, it proves that no other process of this node id lives on this host, and nothing
- * is touched before. Throws `locked`, `storage_failed`, `storage_full`.
+ * is touched before. Throws `locked`, `storage_failed`, `storage_full`, and what `admitBucket` throws.
  */
-export async function openParts(settings: Settings, log: Logger): Promise<NodeParts> {
+export async function openParts(settings: Settings, log: Logger, stopping: AbortSignal): Promise<NodeParts> {
   const opened: { close(): Promise<void> }[] = [];
   const close = async () => {
     for (const part of opened.reverse()) await part.close();
@@ -42,10 +45,24 @@ export async function openParts(settings: Settings, log: Logger): Promise<NodePa
       lock = await NodeIdLock.take({ directory, clock: systemClock, log, canGoWithout: settings.wal.kind !== "memory" });
       opened.push(lock);
     }
-    const wal = await openWal(settings);
-    opened.push(wal);
-    const store = await openStore(settings);
-    opened.push(store);
+    const openBucket = async (place: S3Place): Promise<S3ObjectStore> => {
+      const bucket = await S3ObjectStore.open({ place, clock: systemClock, random: systemRandom, log });
+      opened.push(bucket);
+      await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
+      return bucket;
+    };
+    const { storage, wal: walSettings } = settings;
+    let store: ObjectStore;
+    let wal: WalStore;
+    if (storage.kind === "s3" && walSettings.kind === "s3" && sameS3Place(storage.place, walSettings.place)) {
+      store = await openBucket(storage.place);
+      wal = new ObjectWal(store, settings.clusterId, walSettings.parameters.inFlightMax);
+    } else {
+      wal = await openWal(settings, openBucket);
+      opened.push(wal);
+      store = storage.kind === "s3" ? await openBucket(storage.place) : await openStore(storage);
+      opened.push(store);
+    }
     const sql = openSql(settings, log);
     opened.push(sql);
     return { sql, store, wal, provesDeath: lock?.isHeld ?? true, close };
@@ -55,13 +72,15 @@ export async function openParts(settings: Settings, log: Logger): Promise<NodePa
   }
 }
 
-async function openWal(settings: Settings): Promise<WalStore> {
-  const { wal, clusterId } = settings;
+type OpenBucket = (place: S3Place) => Promise<S3ObjectStore>;
+
+async function openWal({ wal, clusterId }: Settings, openBucket: OpenBucket): Promise<WalStore> {
+  if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId, wal.parameters.inFlightMax);
   if (wal.kind === "memory") return new ObjectWal(new MemoryObjectStore(systemClock), clusterId, wal.parameters.inFlightMax);
   return LocalDiskWal.open({ directory: new NodeLocalDirectory(wal.directory), random: systemRandom });
 }
 
-async function openStore({ storage }: Settings): Promise<ObjectStore> {
+async function openStore(storage: Exclude<StorageSettings, { kind: "s3" }>): Promise<ObjectStore> {
   if (storage.kind === "memory") return new MemoryObjectStore(systemClock);
   return FileObjectStore.open({ path: storage.directory, clock: systemClock, random: systemRandom });
 }

@@ -104,7 +104,7 @@ class Node implements RunningNode {
   async start(): Promise<void> {
     const settings = this.#settings;
     this.#startAdmin();
-    this.#parts = await openParts(settings, this.#log);
+    this.#parts = await openParts(settings, this.#log, this.#stopping.signal);
     this.#assertNotStopping();
     const { sql, store, wal, provesDeath } = this.#parts;
     const core = await NodeCore.open({

@@ -6,7 +6,9 @@
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { PicoError } from "../lib/errors.ts";
 import type { LogFormat, LogLevel } from "../lib/log.ts";
+import type { S3Place } from "../storage/s3-place.ts";
 import { BUCKET_ID_MIN, type BucketUri, readWalParameters, type WalParameters } from "./bucket-uri.ts";
+import { s3PlaceFromUri } from "./s3-uri.ts";
 
 /** Where a listener binds. */
 export interface ListenAddress {
@@ -31,11 +33,14 @@ export type MetadataSettings =
 export type StorageSettings =
   /** `directory` is absolute. */
   | { readonly kind: "file"; readonly id: number; readonly directory: string }
+  | { readonly kind: "s3"; readonly id: number; readonly place: S3Place }
   /** Private to the process and empty at its start. */
   | { readonly kind: "memory"; readonly id: number; readonly label: string };
 
 export type WalSettings = { readonly id: number; readonly parameters: WalParameters } & (
   | { readonly kind: "local"; readonly directory: string }
+  /** Segments as objects in a bucket: that of the storage, or another one. */
+  | { readonly kind: "s3"; readonly place: S3Place }
   /** Segments as objects of a memory store of its own. */
   | { readonly kind: "memory"; readonly label: string }
 );
@@ -113,7 +118,7 @@ export function storageFromUri(uri: BucketUri, resolvePath: (path: string) => st
     case "mem":
       return { kind: "memory", id: uri.id, label: uri.path };
     case "s3":
-      throw comesLater(flag, "s3://");
+      return { kind: "s3", id: uri.id, place: s3PlaceFromUri(uri, flag) };
   }
 }
 
@@ -125,18 +130,22 @@ export function walFromUri(uri: BucketUri, resolvePath: (path: string) => string
     case "mem":
       return { kind: "memory", id: uri.id, label: uri.path, parameters: readWalParameters(uri, "object", flag) };
     case "s3":
-      throw comesLater(flag, "s3://");
+      return { kind: "s3", id: uri.id, place: s3PlaceFromUri(uri, flag), parameters: readWalParameters(uri, "object", flag) };
   }
 }
 
 /**
  * The WAL of a node that names none: the storage's id minus 1 and its parameters; beside a directory, in
- * the folder `wal`; in memory for memory.
+ * the folder `wal`; in the same bucket; in memory for memory.
  */
 export function walBesideStorage(uri: BucketUri, resolvePath: (path: string) => string, flag: string): WalSettings {
-  const id = Math.max(uri.id - 1, BUCKET_ID_MIN);
+  const id = walIdBeside(uri);
   const path = uri.scheme === "file" ? join(dirname(resolvePath(uri.path)), "wal") : uri.path;
   return walFromUri({ ...uri, id, path }, resolvePath, flag);
+}
+
+export function walIdBeside(storage: BucketUri): number {
+  return Math.max(storage.id - 1, BUCKET_ID_MIN);
 }
 
 /** A WAL's files and the objects are not told apart inside one directory. Throws `settings`. */
@@ -174,7 +183,7 @@ export function adminUrlsOf({ admin, pico, durableStreams }: Pick<Settings, "adm
 }
 
 export function comesLater(flag: string, what: string): PicoError {
-  return new PicoError("settings", `${flag} ${what} comes with a later version; use file:// or mem://`, { flag, isStartup: true });
+  return new PicoError("settings", `${flag} ${what} comes with a later version; use file://, s3:// or mem://`, { flag, isStartup: true });
 }
 
 function contains(outer: string, inner: string): boolean {

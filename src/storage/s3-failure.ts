@@ -122,11 +122,11 @@ export function storeError(call: {
   readonly error: S3Error;
 }): PicoError {
   const { operation, place, key, isInDoubt, error } = call;
-  const { status, code, message } = error.failure;
+  const { status, code, message, isRetryable } = error.failure;
   const where = `${formatS3Place(place)}${key === null || key === "" ? "" : `/${key}`}`;
   const said = `${operation} at ${where} ${isInDoubt ? "may have taken effect" : "failed"}: ${code === message ? code : `${code}, ${message}`}`;
   const remedy = remedyOf(error.failure, place);
-  const facts = { operation, bucket: place.bucket, key, status, code };
+  const facts = { operation, bucket: place.bucket, key, status, code, isRetryable };
   const kind = isInDoubt ? "unknown_outcome" : status === 507 || code === "QuotaExceeded" ? "storage_full" : "storage_failed";
   return new PicoError(kind, `${said.replace(/[.\s]+$/, "")}${remedy === null ? "" : `; ${remedy}`}`, facts, error.cause);
 }

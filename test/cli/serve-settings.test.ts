@@ -191,8 +191,30 @@ test("--meta-url takes the forms of SQLite, and names every other one", () => {
   }
 });
 
-test("a WAL on Postgres or S3 is refused as coming later", () => {
-  for (const text of ["postgres://u:secret@h/d", "1@postgresql://h/d", "1@s3://b"]) {
+test("--storage in a bucket brings the WAL with it, and each may be elsewhere", () => {
+  const stored = (flags: Record<string, string>) => {
+    const { storage, wal, metadata } = read(flags);
+    return [storage, wal, metadata];
+  };
+  const metadata = { path: "/home/me/data/meta.db" };
+  expect(stored({ "--storage": "s3://b2b" })).toMatchObject([
+    { kind: "s3", id: -2 },
+    { kind: "s3", id: -3, place: { bucket: "b2b" } },
+    metadata,
+  ]);
+  expect(stored({ "--storage": "9@s3://b2b", "--wal": "s3://wal/p" })).toMatchObject([
+    { kind: "s3", id: 9 },
+    { kind: "s3", id: 8, place: { bucket: "wal", prefix: "p/" } },
+    metadata,
+  ]);
+  expect(stored({ "--storage": "s3://b2b", "--wal": "1@file:///w" })).toMatchObject([{ kind: "s3" }, { kind: "local" }, metadata]);
+  expect(stored({ "--wal": "s3://wal" })).toMatchObject([{ kind: "file", id: -2 }, { kind: "s3", id: -3 }, metadata]);
+  expect(refusedOrigin({ "--storage": "s3://b2b?pathStyle=maybe" })).toBe("--storage");
+  expect(refusedOrigin({}, { PICO_STORAGE: "s3://B_" })).toBe("PICO_STORAGE");
+});
+
+test("a WAL on Postgres is refused as coming later", () => {
+  for (const text of ["postgres://u:secret@h/d", "1@postgresql://h/d"]) {
     expect(() => read({ "--wal": text })).toThrow(/^--wal \S+ comes with a later version(?!.*secret)/);
   }
 });

@@ -49,6 +49,12 @@ test("ids reach over 16 signed bits and no further", () => {
   }
 });
 
+test("a bucket of S3 needs no id", () => {
+  expect(parse("s3://bucket?endpoint=http://127.0.0.1:9000&x=a@b")).toMatchObject({ id: -2, scheme: "s3", path: "bucket" });
+  expect(parseBucketUri("s3://bucket", "--wal", -7).id).toBe(-7);
+  expect(parseBucketUri("0@s3://bucket", "--wal", -7).id).toBe(0);
+});
+
 test("what is no bucket URI is refused with the flag's name", () => {
   for (const text of [
     "",

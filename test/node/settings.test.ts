@@ -41,10 +41,11 @@ test("a file WAL is a local one, with an absolute directory", () => {
   expect(storage("2@file:///o")).toEqual({ kind: "file", id: 2, directory: "/o" });
 });
 
-test("object stores of a later version are refused by name", () => {
-  for (const run of [() => storage("1@s3://b"), () => wal("1@s3://b"), () => beside("1@s3://b")]) {
-    expect(run).toThrow(/s3:\/\/ comes with a later version/);
-  }
+test("a bucket that is not named again holds the WAL too, with the storage's parameters", () => {
+  const place = { bucket: "b2b", prefix: "p/", region: "r", endpoint: null, isPathStyle: null, isExpress: false, encryption: null };
+  expect(storage("5@s3://b2b/p?region=r&linger=7")).toEqual({ kind: "s3", id: 5, place });
+  expect(beside("5@s3://b2b/p?region=r&linger=7")).toMatchObject({ kind: "s3", id: 4, place, parameters: { lingerMs: 7, inFlightMax: 16 } });
+  expect(wal("s3://other")).toMatchObject({ kind: "s3", place: { bucket: "other" } });
 });
 
 test("storage and WAL may not share or contain each other's directory", () => {
