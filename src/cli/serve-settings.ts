@@ -155,17 +155,20 @@ function readMetadata(given: GivenText | null, dataDirectory: string, workingDir
 
 function readBuckets(values: FlagValues, dataDirectory: string, workingDirectory: string): Pick<Settings, "storage" | "wal"> {
   const toAbsolute = (path: string) => resolve(workingDirectory, path);
-  const parse = (flag: string, idDefault: number): BucketUri | null => {
-    const given = values.text(flag);
-    if (given === null) return null;
-    if (/^([+-]?\d+@)?postgres(ql)?:\/\//.test(given.text)) throw comesLater(given.origin, "postgres://");
-    return parseBucketUri(given.text, given.origin, idDefault);
-  };
   const objects: BucketUri = { id: STORAGE_ID_DEFAULT, scheme: "file", path: join(dataDirectory, "objects"), parameters: new Map() };
-  const storageUri = parse("--storage", STORAGE_ID_DEFAULT) ?? objects;
-  const walUri = parse("--wal", walIdBeside(storageUri));
-  const storage = storageFromUri(storageUri, toAbsolute, "--storage");
-  const wal = walUri === null ? walBesideStorage(storageUri, toAbsolute, "--storage") : walFromUri(walUri, toAbsolute, "--wal");
+  const given = readBucket(values, "--storage", STORAGE_ID_DEFAULT) ?? { uri: objects, origin: "--storage" };
+  const givenWal = readBucket(values, "--wal", walIdBeside(given.uri));
+  const storage = storageFromUri(given.uri, toAbsolute, given.origin);
+  const wal =
+    givenWal === null ? walBesideStorage(given.uri, toAbsolute, given.origin) : walFromUri(givenWal.uri, toAbsolute, givenWal.origin);
   assertPlacesDiffer(storage, wal);
   return { storage, wal };
+}
+
+function readBucket(values: FlagValues, flag: string, idDefault: number): { readonly uri: BucketUri; readonly origin: string } | null {
+  const given = values.text(flag);
+  if (given === null) return null;
+  const { text, origin } = given;
+  if (/^([+-]?\d+@)?postgres(ql)?:\/\//.test(text)) throw comesLater(origin, "postgres://");
+  return { uri: parseBucketUri(text, origin, idDefault), origin };
 }

@@ -44,7 +44,12 @@ test("a file WAL is a local one, with an absolute directory", () => {
 test("a bucket that is not named again holds the WAL too, with the storage's parameters", () => {
   const place = { bucket: "b2b", prefix: "p/", region: "r", endpoint: null, isPathStyle: null, isExpress: false, encryption: null };
   expect(storage("5@s3://b2b/p?region=r&linger=7")).toEqual({ kind: "s3", id: 5, place });
-  expect(beside("5@s3://b2b/p?region=r&linger=7")).toMatchObject({ kind: "s3", id: 4, place, parameters: { lingerMs: 7, inFlightMax: 16 } });
+  expect(beside("5@s3://b2b/p?region=r&linger=7")).toMatchObject({
+    kind: "s3",
+    id: 4,
+    place,
+    parameters: { lingerMs: 7, inFlightMax: 16 },
+  });
   expect(wal("s3://other")).toMatchObject({ kind: "s3", place: { bucket: "other" } });
 });
 
