@@ -66,6 +66,21 @@ export const ClusterAnswer = t.Object(
       backlog: Count("Destroyed data objects that the store still holds"),
       oldestSeq: t.Union([Count("Index of the command"), t.Null()], { description: "Command that destroyed the oldest of them" }),
       nextSeq: Count("As `appliedIndex`"),
+      refused: Count("Those of them that the store refused to delete, as this node knows; the lease holder does"),
+      refusedSinceMs: t.Union([t.Number({ minimum: 0 }), t.Null()], {
+        description: "Since when the store has been refusing without a break, in ms since 1970; null: it refuses none",
+      }),
+      lastRefusal: t.Union(
+        [
+          t.Object({
+            code: t.String({ description: "The store's own word" }),
+            key: t.String({ description: "Key of the data object" }),
+            message: t.String({ description: "For people" }),
+          }),
+          t.Null(),
+        ],
+        { description: "The newest refusal that stands; null: there is none" },
+      ),
     }),
     destroyedObjectBacklog: Count("As `gc.backlog`"),
     snapshot: t.Object({

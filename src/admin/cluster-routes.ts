@@ -22,7 +22,7 @@ const CLUSTER_EXAMPLE: typeof ClusterAnswer.static = {
     { level: 0, objects: 2, bytes: 4096 },
     { level: 1, objects: 1, bytes: 1_048_576 },
   ],
-  gc: { backlog: 0, oldestSeq: null, nextSeq: 12 },
+  gc: { backlog: 0, oldestSeq: null, nextSeq: 12, refused: 0, refusedSinceMs: null, lastRefusal: null },
   destroyedObjectBacklog: 0,
   snapshot: { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
   leaseHolder: true,

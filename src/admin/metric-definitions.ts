@@ -176,6 +176,13 @@ const UPLOADS: readonly MetricDefinition[] = [
           { labels: { state: "destroyed" }, value: core.objects.destroyed },
         ],
   ),
+  coreCounter("pico_removed_objects_total", "Destroyed data objects that this process removed", ({ removal }) => removal.removedCount),
+  coreCounter(
+    "pico_removal_refusals_total",
+    "Deletes of data objects that the store refused or did not answer",
+    ({ removal }) => removal.refusalCount,
+  ),
+  coreGauge("pico_removal_refused_objects", "Destroyed data objects whose last delete was refused", ({ removal }) => removal.refused),
   coreGauge("pico_object_bytes", "Bytes of live data objects", ({ objects }) => objects.levels.reduce((sum, { bytes }) => sum + bytes, 0)),
 ];
 

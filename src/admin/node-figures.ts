@@ -1,5 +1,6 @@
 /** The figures of a node as operators are shown them: plain numbers, taken from its parts when asked. */
 import type { EngineFigures } from "../engine/engine.ts";
+import type { RemovalFigures } from "../engine/object-removal.ts";
 import type { DurationHistogram } from "../lib/duration-histogram.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import type { MetadataFigures } from "../metadata/metadata-log.ts";
@@ -30,6 +31,7 @@ export interface CoreFigures {
   readonly engine: EngineFigures;
   readonly metadata: MetadataFigures;
   readonly objects: ObjectFigures;
+  readonly removal: RemovalFigures;
   readonly caches: Readonly<Record<"log" | "block", CacheFigures>>;
   readonly loops: readonly LoopFigures[];
 }

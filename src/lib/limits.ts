@@ -205,6 +205,14 @@ export const PROBE_LEFTOVERS_MAX = 100;
 export const PROBE_LEFTOVER_AGE_MS = 60 * 60_000;
 /** No create takes effect this long after it was begun, however late its answer: what was deleted by then stays away. */
 export const LATE_WRITE_MS = 5 * 60_000;
+/** A destroyed object stays this long for readers of an older view. */
+export const REMOVAL_DELAY_MS = 60_000;
+/** Removal of destroyed objects: pause between rounds, and deletes of up to `OBJECT_DELETE_KEYS_MAX` keys in one. */
+export const REMOVAL_INTERVAL_MS = 10_000;
+export const REMOVAL_BATCHES_PER_ROUND = 16;
+/** Pace of the repeats of a delete that the store refused; their number has no bound. */
+export const REMOVAL_RETRY_MS_MIN = 10_000;
+export const REMOVAL_RETRY_MS_MAX = 10 * 60_000;
 /** Between two looks at what is left of WALs that may go; a trim that is wanted begins at once. */
 export const WAL_TRIM_INTERVAL_MS = 60_000;
 /** Temporary files of the file store older than this belong to nobody who still writes. */
@@ -299,6 +307,8 @@ export function assertLimitsAgree(): void {
   assert(S3_ATTEMPT_TIMEOUT_MS * 2 < S3_CALL_TIMEOUT_MS, "a call to a store has time for a second attempt");
   assert(S3_READS_MAX + S3_WRITES_MAX + S3_CONTROL_SOCKETS_MAX < 256, "requests to a store do not wait inside the runtime");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= LATE_WRITE_MS, "a call of a store is over before its effect is held to be settled");
+  assert(REMOVAL_DELAY_MS < LATE_WRITE_MS, "an object is deleted a first time before the last");
+  assert(OBJECT_CREATE_MS_MAX < LATE_WRITE_MS, "an object that was begun in time is there before it is deleted for the last time");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");

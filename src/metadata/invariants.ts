@@ -92,11 +92,13 @@ function checkRegistrations(state: MetadataState): void {
 function checkObjects(state: MetadataState): void {
   const live = new Set<number>();
   const prepared = new Set<number>();
+  const destroyed = new Set<number>();
   for (const entry of state.objects()) {
     assert(entry.objectId < state.counters.nextObjectId, `object ${entry.objectId} has an id that was given out`);
     assert((entry.destroyedIndex !== null) === (entry.state === "destroyed"), `object ${entry.objectId} is destroyed at an index`);
     assert(entry.state !== "live" || entry.summary !== null, `live object ${entry.objectId} has a summary`);
     if (entry.state === "live") live.add(entry.objectId);
+    if (entry.state === "destroyed") destroyed.add(entry.objectId);
     if (entry.state === "prepared") prepared.add(entry.objectId);
     if (entry.state !== "live" || entry.summary === null) continue;
     const found = state.liveObjectsOf(entry.summary.first.streamId, entry.summary.first.offset);
@@ -105,6 +107,13 @@ function checkObjects(state: MetadataState): void {
   }
   for (const entry of state.preparedObjects()) assert(prepared.delete(entry.objectId), `object ${entry.objectId} is prepared`);
   assert(prepared.size === 0, "every prepared object is known as such");
+  let newest = 0;
+  for (const { objectId, destroyedIndex } of state.destroyedObjects()) {
+    assert(!live.has(objectId) && destroyed.delete(objectId), `object ${objectId} that may leave the store is destroyed, and not live`);
+    assert(destroyedIndex !== null && destroyedIndex >= newest, `object ${objectId} is listed behind those destroyed before it`);
+    newest = destroyedIndex;
+  }
+  assert(destroyed.size === 0, "every destroyed object is known as such");
 }
 
 function checkHash(state: MetadataState): void {

@@ -13,6 +13,7 @@ import { BackgroundLoop } from "./background-loop.ts";
 import type { DatabaseClock } from "./database-clock.ts";
 import { HeartbeatSender } from "./heartbeat-sender.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import { LiveNodes } from "./live-nodes.ts";
 import { LogTruncation } from "./log-truncation.ts";
 import { Maintenance } from "./maintenance.ts";
 import { Proposer } from "./proposer.ts";
@@ -47,6 +48,7 @@ export class Membership {
   readonly heartbeats: HeartbeatSender;
   readonly lease: LeaseKeeper;
   readonly #options: MembershipOptions;
+  readonly #nodes: LiveNodes;
   readonly #truncation: LogTruncation;
   readonly #maintenance: Maintenance;
   readonly #saving: BackgroundLoop;
@@ -82,7 +84,8 @@ export class Membership {
       }),
       onFatal,
     });
-    this.#truncation = new LogTruncation({ store, view: state, clock });
+    this.#nodes = new LiveNodes(state, clock);
+    this.#truncation = new LogTruncation({ store, nodes: this.#nodes });
     this.#maintenance = new Maintenance({
       state,
       isAllowed: () => this.lease.isHeld && databaseClock.isSteady,
@@ -114,6 +117,11 @@ export class Membership {
     assert(this.#sources === null, "the loops of a registration start once");
     this.#sources = sources;
     for (const loop of this.#loops) loop.start();
+  }
+
+  /** The lowest index that any live node has applied. Rejects as the database does. */
+  async appliedByAll(): Promise<number> {
+    return this.#nodes.appliedByAll(await this.#options.store.readHeartbeats());
   }
 
   /** Resolves when no round is under way any more. */

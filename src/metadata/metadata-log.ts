@@ -165,6 +165,11 @@ export class MetadataLog implements Metadata {
     return this.#membership?.lease.lease ?? null;
   }
 
+  /** The lowest index that any live node has applied; 0 before this node is registered. Rejects as the database does. */
+  async appliedByAll(): Promise<number> {
+    return (await this.#membership?.appliedByAll()) ?? 0;
+  }
+
   /** Index of the stored snapshot, as far as this node knows. */
   get snapshotIndex(): number {
     return this.#snapshotter.storedIndex;

@@ -34,6 +34,11 @@ export class ObjectTally {
     this.#destroyed = new Map([...this.#destroyed].sort(([, left], [, right]) => left - right));
   }
 
+  /** The oldest destruction first. */
+  destroyedIds(): Iterable<number> {
+    return this.#destroyed.keys();
+  }
+
   figures(): ObjectFigures {
     const [oldest] = this.#destroyed.values();
     return {

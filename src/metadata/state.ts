@@ -194,6 +194,14 @@ export class MetadataState implements View {
     }
   }
 
+  *destroyedObjects(): Generator<ObjectEntry> {
+    for (const objectId of this.#objectTally.destroyedIds()) {
+      const entry = this.object(objectId);
+      assert(entry !== null, "a destroyed object is known");
+      yield entry;
+    }
+  }
+
   objectFigures(): ObjectFigures {
     return this.#objectTally.figures();
   }

@@ -54,6 +54,8 @@ export interface View {
 
   object(objectId: number): ObjectEntry | null;
   objects(): Iterable<ObjectEntry>;
+  /** Destroyed objects that the store may still hold; the oldest destruction first. */
+  destroyedObjects(): Iterable<ObjectEntry>;
   objectFigures(): ObjectFigures;
   /** Live objects whose range of places covers the stream at or above `fromOffset`; the lowest level first, in it the newest commit first. */
   liveObjectsOf(streamId: number, fromOffset?: number): readonly ObjectEntry[];

@@ -88,12 +88,19 @@ function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts
     kvEntryCount: 0,
     kvBytes: 0,
     levels: [...levels],
-    gc: { backlog: destroyed, oldestSeq: oldestDestroyedIndex, nextSeq: view?.appliedIndex ?? 0 },
+    gc: { backlog: destroyed, oldestSeq: oldestDestroyedIndex, nextSeq: view?.appliedIndex ?? 0, ...describeRefusals(node) },
     destroyedObjectBacklog: destroyed,
     snapshot: node?.metadata.snapshotFigures ?? { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
     leaseHolder: node?.metadata.lease == null ? null : node.metadata.isLeaseHeld,
     pendingTransfers: view === null ? [] : describeTransfers(view),
   };
+}
+
+/** Of the lease holder: what another node knew when it was that says nothing any more. */
+function describeRefusals(node: NodeCore | null): Pick<(typeof ClusterAnswer.static)["gc"], "refused" | "refusedSinceMs" | "lastRefusal"> {
+  if (node === null || !node.metadata.isLeaseHeld) return { refused: 0, refusedSinceMs: null, lastRefusal: null };
+  const { refused, refusedSinceMs, lastRefusal } = node.removal.figures;
+  return { refused, refusedSinceMs, lastRefusal };
 }
 
 function describeTransfers(view: View): (typeof ClusterAnswer.static)["pendingTransfers"] {

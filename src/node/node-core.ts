@@ -12,6 +12,7 @@
 import { BlockCache } from "../engine/block-cache.ts";
 import { DataObjectReaders } from "../engine/data-object-readers.ts";
 import { Engine, type EngineSettings } from "../engine/engine.ts";
+import { ObjectRemoval } from "../engine/object-removal.ts";
 import { Recovery, type RecoveryProgress } from "../engine/recovery.ts";
 import { RemovalGate } from "../engine/removal-gate.ts";
 import { Uploader } from "../engine/uploader.ts";
@@ -19,10 +20,12 @@ import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { DEADLINES_PER_COMMAND_MAX, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import { DEADLINES_PER_COMMAND_MAX, REMOVAL_INTERVAL_MS, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import type { LoopFigures } from "../lib/loop-record.ts";
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
+import { BackgroundLoop } from "../metadata/background-loop.ts";
 import type { Addresses } from "../metadata/command.ts";
 import { COMMAND_VERSION } from "../metadata/command-format.ts";
 import type { RegistrationEntry } from "../metadata/entries.ts";
@@ -71,10 +74,13 @@ export class NodeCore {
   readonly router: Router;
   /** What every delete in the store asks first. */
   readonly removalGate: RemovalGate;
+  readonly removal: ObjectRemoval;
   /** Resolves when the node had to stop by itself, with the reason. */
   readonly failed: Promise<unknown>;
   readonly #components: NodeCoreComponents;
   readonly #uploader: Uploader;
+  /** Work that the lease allows, on the store. */
+  readonly #loops: readonly BackgroundLoop[];
   readonly #ids: StreamIds;
   /** Registrations whose streams are served here, by `formatRegistration`. */
   readonly #own = new Set<string>();
@@ -118,6 +124,28 @@ export class NodeCore {
       settings,
       onFatal: fail,
     });
+    this.removal = new ObjectRemoval({
+      clusterId,
+      clock,
+      random,
+      log,
+      store,
+      metadata,
+      gate: this.removalGate,
+      isAllowed: () => metadata.isLeaseHeld && metadata.isDatabaseClockSteady && this.#phase === "serving",
+      appliedByAll: () => metadata.appliedByAll(),
+    });
+    this.#loops = [
+      new BackgroundLoop({
+        name: "removal",
+        task: "removing destroyed objects",
+        intervalMs: REMOVAL_INTERVAL_MS,
+        clock,
+        logger: log,
+        round: () => this.removal.round(),
+        onFatal: fail,
+      }),
+    ];
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));
     this.streams = new Streams({ clock, log, metadata, engine: this.engine, ids: this.#ids, isOwn });
@@ -127,6 +155,12 @@ export class NodeCore {
       this.#cause = error;
       this.abandon();
     });
+  }
+
+  /** All background loops that run or have run. */
+  get loops(): readonly LoopFigures[] {
+    const own = this.metadata.registration === null ? [] : this.#loops.map((loop) => loop.record);
+    return [...this.metadata.loops, ...this.engine.loops, ...this.streams.loops, ...own];
   }
 
   get phase(): NodePhase {
@@ -179,6 +213,7 @@ export class NodeCore {
     });
     this.streams.start();
     this.#phase = "serving";
+    for (const loop of this.#loops) loop.start();
   }
 
   /** A stop or an end may come while the start waits for a store: no loop may begin behind it. */
@@ -292,6 +327,7 @@ export class NodeCore {
     if (this.#cause !== null) throw this.#cause;
     const wasServing = this.#phase === "serving";
     this.#phase = "stopping";
+    this.#stopLoops();
     this.streams.stop();
     if (wasServing) {
       const lastNumber = await this.engine.stop();
@@ -312,10 +348,16 @@ export class NodeCore {
   abandon(): void {
     this.#phase = "stopped";
     this.#stopping.abort();
+    this.#stopLoops();
     this.removalGate.close();
     this.streams.abandon();
     this.engine.abandon();
     this.metadata.stop().catch((error) => this.#components.log.warn("the metadata log did not stop cleanly", { error }));
+  }
+
+  /** A call under way may go on: a delete that was allowed stays so. */
+  #stopLoops(): void {
+    for (const loop of this.#loops) void loop.stop();
   }
 
   async #storeDeadlines(): Promise<void> {

@@ -82,7 +82,8 @@ export class NodeWatch {
   }
 }
 
-function coreFigures({ metadata, engine, streams, blockCache }: NodeCore): CoreFigures {
+function coreFigures(core: NodeCore): CoreFigures {
+  const { metadata, engine, streams, blockCache, removal } = core;
   return {
     streamCount: metadata.view.streamCount,
     openCount: streams.sessionCount,
@@ -92,7 +93,8 @@ function coreFigures({ metadata, engine, streams, blockCache }: NodeCore): CoreF
     metadata: metadata.figures,
     objects: metadata.view.objectFigures(),
     caches: { log: logCacheFigures(engine.cache), block: blockCacheFigures(blockCache) },
-    loops: [...metadata.loops, ...engine.loops, ...streams.loops],
+    removal: removal.figures,
+    loops: core.loops,
   };
 }
 

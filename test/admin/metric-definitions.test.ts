@@ -59,6 +59,7 @@ const FIGURES: NodeFigures = {
       destroyed: 138,
       oldestDestroyedIndex: null,
     },
+    removal: { removedCount: 156, refusalCount: 157, refused: 158, refusedSinceMs: null, lastRefusal: null },
     caches: {
       log: { bytes: 139, bytesMax: 140, entries: 141, hits: 142, misses: 143, evictions: 144 },
       block: { bytes: 145, bytesMax: 146, entries: 147, hits: 148, misses: 149, evictions: 150 },
@@ -128,6 +129,9 @@ const EXPECTED = {
   pico_object_bytes: 136,
   'pico_objects{"state":"prepared"}': 137,
   'pico_objects{"state":"destroyed"}': 138,
+  pico_removed_objects_total: 156,
+  pico_removal_refusals_total: 157,
+  pico_removal_refused_objects: 158,
   'pico_cache_bytes{"cache":"log"}': 139,
   'pico_cache_limit_bytes{"cache":"log"}': 140,
   'pico_cache_entries{"cache":"log"}': 141,

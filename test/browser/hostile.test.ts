@@ -124,7 +124,11 @@ describeInBrowser("hostile texts", () => {
       const page = await dashboard.open("#/x");
       const edits: Record<string, (answer: Record<string, unknown>) => void> = {
         "/ready": (answer) => Object.assign(answer, { ready: false, phase: `recovering ${HOSTILE}`, recovery: null }),
-        "/admin/cluster": (answer) => Object.assign(answer, { clusterId: HOSTILE, advertisedAddress: HOSTILE }),
+        "/admin/cluster": (answer) => {
+          const lastRefusal = { code: HOSTILE, key: HOSTILE, message: HOSTILE };
+          const gc = { backlog: 1, oldestSeq: 1, nextSeq: 1, refused: 1, refusedSinceMs: 1, lastRefusal };
+          Object.assign(answer, { clusterId: HOSTILE, advertisedAddress: HOSTILE, gc });
+        },
         "/admin/nodes": ({ nodes }) => Object.assign((nodes as object[])[0] ?? {}, { advertisedAddress: HOSTILE, state: HOSTILE }),
         "/admin/activity": (answer) => {
           const loop = { name: HOSTILE, intervalMs: 1, lastSuccessAtMs: null, lastFailureAtMs: 1, lastError: HOSTILE, failures: 1 };

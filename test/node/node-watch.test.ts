@@ -72,6 +72,7 @@ test("each background loop tells its last success", async () => {
     "log_tailer",
     "log_truncation",
     "maintenance",
+    "removal",
     "session_sweep",
     "snapshot",
     "upload",

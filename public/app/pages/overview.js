@@ -251,7 +251,7 @@ function makeThisNode() {
       ["Stream listener", cluster.advertisedAddress],
       ["Node epoch", String(cluster.nodeEpoch)],
       ["Registered", cluster.registered ? "yes" : "no"],
-      ["Objects to remove", formatCount(cluster.destroyedObjectBacklog)],
+      ["Objects to remove", removalWords(cluster.gc)],
       [
         "Last snapshot",
         snapshot.taken === 0 ? "none since the start" : `${formatInstant(snapshot.lastAtMs)}, ${formatBytes(snapshot.lastBytes)}`,
@@ -262,6 +262,12 @@ function makeThisNode() {
     renderWhenChanged(list, rows, () => rows.map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value))));
   };
   return { node, show };
+}
+
+function removalWords({ backlog, refused, refusedSinceMs, lastRefusal }) {
+  if (lastRefusal === null) return formatCount(backlog);
+  const { code, key } = lastRefusal;
+  return `${formatCount(backlog)}, ${formatCount(refused)} refused by the store since ${formatInstant(refusedSinceMs)}, last ${key}: ${code}`;
 }
 
 function uploadWords(activity) {
