@@ -12,6 +12,7 @@ const levels: Readonly<Record<string, number>> = {
   storage: 1,
   metadata: 2,
   engine: 3,
+  mirror: 3,
   streams: 4,
   ownership: 5,
   protocol: 6,

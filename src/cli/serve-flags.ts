@@ -39,6 +39,13 @@ export const SERVE_FLAGS: readonly FlagDefinition[] = [
   defineFlag("--node-epoch", "NUMBER", "number of this life of the node, higher than all before", "time in ms"),
   ...PLACE_FLAGS,
 
+  defineFlag(
+    "--mirror",
+    "WORD",
+    "copy the command log into --storage, for pico restore: auto, on or off",
+    "auto: on with s3:// and SQLite",
+  ),
+
   defineFlag("--listen", "HOST:PORT", "stream listener; port 0 takes any free one", "127.0.0.1:4437"),
   defineFlag("--http-address", "URL", "address of --listen that clients are sent to", "http://LISTEN"),
   defineFlag("--ds-listen", "HOST:PORT", "Durable Streams listener beside a Pico one", "127.0.0.1:4438"),

@@ -67,6 +67,7 @@ export function readServeSettings(values: FlagValues, workingDirectory: string):
     nodeId: values.number("--node-id", NODE_ID_MIN, NODE_ID_MAX) ?? 1,
     nodeEpoch: values.number("--node-epoch", 0, OFFSET_MAX),
     ...places,
+    isMirrored: readMirrored(values, places),
     ...listeners,
     streamOrigins: { allowedOrigins: values.list("--cors-origin").map(parseOrigin), allowedHosts },
     adminOrigins: { allowedOrigins: values.list("--admin-cors-origin").map(parseOrigin), allowedHosts },
@@ -96,6 +97,14 @@ export function readStoredPlaces(values: FlagValues, workingDirectory: string): 
     metadata: readMetadata(values.text("--meta-url"), dataDirectory, workingDirectory),
     ...readBuckets(values, dataDirectory, workingDirectory),
   };
+}
+
+/** Whether a store is lost together with the machine, as a rule, so that a mirror in it is no second copy. */
+const IS_LOST_WITH_MACHINE: Readonly<Record<StoredPlaces["storage"]["kind"], boolean>> = { file: true, memory: true };
+
+function readMirrored(values: FlagValues, { storage, metadata }: StoredPlaces): boolean {
+  const word = values.word("--mirror", ["auto", "on", "off"]) ?? "auto";
+  return word === "auto" ? !IS_LOST_WITH_MACHINE[storage.kind] && metadata.kind === "sqlite-file" : word === "on";
 }
 
 function readClusterId(values: FlagValues): string {

@@ -160,6 +160,23 @@ export const FAILOVER_TIMEOUT_MS_MIN = 2000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
 export const PROPOSAL_WAIT_MS = 10_000;
 
+// The mirror of the command log in the bucket.
+/** How far the mirror is behind while there is something new, but for the store's own time. */
+export const MIRROR_INTERVAL_MS = 1000;
+/** Rows of one chunk of the log; its bytes are those of a page (`LOG_PAGE_BYTES`). */
+export const MIRROR_CHUNK_ROWS_MAX = 4096;
+/** Bytes of one part of a snapshot, except that one row always fits. */
+export const MIRROR_PART_BYTES = 8 * MIB;
+/** A snapshot is due once so much log, and more than half of the last one's size, or so many chunks are behind it. */
+export const MIRROR_SNAPSHOT_LOG_BYTES = 4 * MIB;
+export const MIRROR_CHUNKS_MAX = 10_000;
+/** Between two looks whether a snapshot is due, or something older is left to delete. */
+export const MIRROR_SNAPSHOT_INTERVAL_MS = 5000;
+/** Objects of the mirror that a restore reads at once. */
+export const MIRROR_READS_MAX = 8;
+/** A chunk that reads back damaged is written again under another key, so often. */
+export const MIRROR_REPAIRS_MAX = 9;
+
 // SQL.
 /** Payload bytes of one page of the log, except that one row always fits. */
 export const LOG_PAGE_BYTES = 8 * MIB;

@@ -31,6 +31,7 @@ import { COMMAND_VERSION } from "../metadata/command-format.ts";
 import type { RegistrationEntry } from "../metadata/entries.ts";
 import { MetadataLog } from "../metadata/metadata-log.ts";
 import { alive, awaitStandstill } from "../metadata/predecessor-watch.ts";
+import { Mirror } from "../mirror/mirror.ts";
 import type { Router } from "../ownership/router.ts";
 import { ViewRouter } from "../ownership/view-router.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
@@ -46,6 +47,8 @@ export interface NodeCoreSettings extends EngineSettings {
   readonly slots: number;
   readonly failoverTimeoutMs: number;
   readonly blockCacheBytes: number;
+  /** The command log is mirrored into the store. @default false */
+  readonly isMirrored?: boolean;
 }
 
 export interface NodeCoreComponents {
@@ -75,6 +78,8 @@ export class NodeCore {
   /** What every delete in the store asks first. */
   readonly removalGate: RemovalGate;
   readonly removal: ObjectRemoval;
+  /** The copy of the command log in the store; null: there is none. */
+  readonly mirror: Mirror | null;
   /** Resolves when the node had to stop by itself, with the reason. */
   readonly failed: Promise<unknown>;
   readonly #components: NodeCoreComponents;
@@ -107,7 +112,16 @@ export class NodeCore {
     this.metadata = metadata;
     this.failed = failed;
     this.#fail = fail;
-    this.removalGate = new RemovalGate({ store, clusterId, clusterIdentity: metadata.clusterIdentity, metadata, log });
+    const mirror = settings.isMirrored ? new Mirror({ store, sql: components.sql, metadata, clusterId, clock, log, onFatal: fail }) : null;
+    this.mirror = mirror;
+    this.removalGate = new RemovalGate({
+      store,
+      clusterId,
+      clusterIdentity: metadata.clusterIdentity,
+      metadata,
+      log,
+      ...(mirror === null ? {} : { cover: (index: number) => mirror.cover(index) }),
+    });
     this.#uploader = new Uploader({ clusterId, clock, random, log, metadata, store });
     this.blockCache = new BlockCache(settings.blockCacheBytes);
     const readers = new DataObjectReaders(store, this.blockCache, clusterId);
@@ -160,7 +174,7 @@ export class NodeCore {
   /** All background loops that run or have run. */
   get loops(): readonly LoopFigures[] {
     const own = this.metadata.registration === null ? [] : this.#loops.map((loop) => loop.record);
-    return [...this.metadata.loops, ...this.engine.loops, ...this.streams.loops, ...own];
+    return [...this.metadata.loops, ...this.engine.loops, ...this.streams.loops, ...(this.mirror?.loops ?? []), ...own];
   }
 
   get phase(): NodePhase {
@@ -196,6 +210,7 @@ export class NodeCore {
   async #startOnce(addresses: Addresses): Promise<void> {
     const { settings, wal } = this.#components;
     const self = this.metadata.registration ?? (await this.#register(addresses));
+    await this.#mirrorRegistration();
     this.#phase = "recovering";
     for (const victim of this.#unended()) {
       if (sameRegistration(victim, self)) continue;
@@ -211,9 +226,20 @@ export class NodeCore {
       recovering: () => null,
       load: () => JSON.stringify({ streams: this.streams.sessionCount, backlogBytes: this.engine.backlogBytes, slots: settings.slots }),
     });
+    this.mirror?.start();
     this.streams.start();
     this.#phase = "serving";
     for (const loop of this.#loops) loop.start();
+  }
+
+  /**
+   * Whoever acknowledges anything is known to a restore of the mirror, which fences it and reads its WAL: a process that
+   * goes on beside a restored database must not be able to.
+   */
+  async #mirrorRegistration(): Promise<void> {
+    const { mirror, metadata } = this;
+    if (mirror === null || (await mirror.cover(metadata.view.appliedIndex))) return;
+    throw new PicoError("unavailable", "the registration is not in the mirror of the command log yet", { retryAfterSeconds: 1 });
   }
 
   /** A stop or an end may come while the start waits for a store: no loop may begin behind it. */
@@ -238,6 +264,7 @@ export class NodeCore {
     const { metadata } = this;
     const { clusterIdentity } = metadata;
     const rowIdAt = (index: number) => sql.rowIdAt(index);
+    await this.mirror?.check();
     await assertDatabaseFitsStores({ metadata, wal, store, clusterId, clusterIdentity, rowIdAt, nodeId });
     const replaces = this.metadata.view.node(nodeId)?.lastEpoch ?? null;
     const predecessor = this.metadata.view.currentRegistration(nodeId);
@@ -338,10 +365,20 @@ export class NodeCore {
       if (!outcome.applied) throw new PicoError("internal", `the end of the registration was refused (${outcome.code})`);
       const self = this.metadata.registration;
       if (self !== null) await this.engine.removeWal(self);
+      await this.#mirrorEnd();
     }
     this.#stopping.abort();
     await this.metadata.stop();
     this.#phase = "stopped";
+  }
+
+  /** So that the bucket alone has all of it; the next start makes up for a failure. */
+  async #mirrorEnd(): Promise<void> {
+    if (this.mirror === null) return;
+    await this.mirror.stop();
+    await this.mirror.cover(this.metadata.view.appliedIndex).catch((error) => {
+      this.#components.log.warn("the end of this node is not in the mirror of the command log", { error });
+    });
   }
 
   /** Gives up at once: nothing is acknowledged or uploaded from here on. */
@@ -352,6 +389,7 @@ export class NodeCore {
     this.removalGate.close();
     this.streams.abandon();
     this.engine.abandon();
+    void this.mirror?.stop();
     this.metadata.stop().catch((error) => this.#components.log.warn("the metadata log did not stop cleanly", { error }));
   }
 

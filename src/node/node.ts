@@ -269,6 +269,7 @@ function coreSettings(settings: Settings): NodeCoreSettings {
     uploadIntervalMs: settings.uploadIntervalMs ?? 0,
     logCacheBytes: settings.logCacheBytes,
     blockCacheBytes: settings.blockCacheBytes,
+    isMirrored: settings.isMirrored,
   };
 }
 

@@ -67,6 +67,9 @@ export interface Settings {
   readonly storage: StorageSettings;
   readonly wal: WalSettings;
 
+  /** The command log is mirrored into the object store, so that `pico restore` can rebuild the database. @default with s3:// and a SQLite file */
+  readonly isMirrored: boolean;
+
   /** Listener of the Pico protocol; null: none. @default 127.0.0.1:4437 */
   readonly pico: StreamListenerSettings | null;
   /** Listener of the Durable Streams protocol; null: none. @default 127.0.0.1:4438 */

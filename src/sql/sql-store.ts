@@ -81,6 +81,15 @@ export interface SnapshotWrite {
   readonly deletes: readonly string[];
 }
 
+export interface ImportPart {
+  /** Keys not imported before. */
+  readonly snapshotRows: readonly SnapshotRow[];
+  /** With the last of the snapshot's rows; else null. */
+  readonly snapshotHead: SnapshotHead | null;
+  /** Ascending; the first of all may have any index. */
+  readonly logRows: readonly LogRow[];
+}
+
 export interface Lease {
   /** Whether the caller holds it until `expiresAtMs` (database time). */
   readonly held: boolean;
@@ -124,11 +133,18 @@ export interface SqlStore {
   /** The row id at `index`, or null where the row is truncated or does not exist. */
   rowIdAt(index: number): Promise<string | null>;
 
-  /** Head and every row, from one consistent read, in pages so that memory stays bounded. */
-  readSnapshot(onRows: (rows: readonly SnapshotRow[]) => void): Promise<SnapshotHead>;
+  /** Head and every row, from one consistent read, in pages so that memory stays bounded: each is awaited before the next. */
+  readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void | Promise<void>): Promise<SnapshotHead>;
 
   /** False where another snapshot came first (compare-and-set); nothing is written then. */
   writeSnapshot(write: SnapshotWrite): Promise<boolean>;
+
+  /**
+   * Puts a part of a restored log and snapshot into a database that no node has used: rows keep their indexes,
+   * times and row ids, and follow what was imported before without a gap. Throws `corrupt` otherwise. Not atomic
+   * over several parts: a database that is half imported is to be thrown away.
+   */
+  importPart(part: ImportPart): Promise<void>;
 
   /** Removes log rows with an index up to `upTo` that are older than `olderThanMs` (age). Returns how many. */
   truncateLog(upTo: number, olderThanMs: number): Promise<number>;

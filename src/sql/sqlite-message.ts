@@ -3,7 +3,7 @@
  */
 import type { ErrorCode, Facts } from "../lib/errors.ts";
 import type { RegistrationName } from "../lib/registration.ts";
-import type { BatchInsert, Heartbeat, SnapshotWrite } from "./sql-store.ts";
+import type { BatchInsert, Heartbeat, ImportPart, SnapshotWrite } from "./sql-store.ts";
 
 /** One call. All but the first are refused before `start` succeeded. */
 export type SqliteCall =
@@ -20,6 +20,7 @@ export type SqliteCall =
   | { readonly method: "snapshotNext"; readonly cursor: number }
   | { readonly method: "snapshotEnd"; readonly cursor: number }
   | { readonly method: "writeSnapshot"; readonly write: SnapshotWrite }
+  | { readonly method: "importPart"; readonly part: ImportPart }
   | { readonly method: "truncateLog"; readonly upTo: number; readonly olderThanMs: number }
   | { readonly method: "acquireLease"; readonly holder: RegistrationName; readonly ttlMs: number }
   | { readonly method: "releaseLease"; readonly holder: RegistrationName }
@@ -56,6 +57,7 @@ export function isReadOnly(call: SqliteCall): boolean {
     case "open":
     case "insertBatch":
     case "writeSnapshot":
+    case "importPart":
     case "truncateLog":
     case "acquireLease":
     case "releaseLease":

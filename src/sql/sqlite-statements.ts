@@ -11,12 +11,14 @@
  */
 import type { Database } from "bun:sqlite";
 import { assert } from "../lib/assert.ts";
+import { PicoError } from "../lib/errors.ts";
 import { HEARTBEAT_LOAD_BYTES_MAX, LOG_PAGE_BYTES } from "../lib/limits.ts";
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type {
   BatchInsert,
   BatchOutcome,
   Heartbeat,
+  ImportPart,
   Lease,
   LogPage,
   LogRow,
@@ -109,10 +111,10 @@ export class SqliteStatements {
     });
   }
 
-  readSnapshot(onRows: (rows: readonly SnapshotRow[]) => void): SnapshotHead {
+  readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void): SnapshotHead {
     const cursor = new SqliteSnapshotCursor(this.#database);
     try {
-      for (let rows = cursor.next(); rows.length > 0; rows = cursor.next()) onRows(rows);
+      for (let rows = cursor.next(); rows.length > 0; rows = cursor.next()) onRows(rows, cursor.head);
       return cursor.head;
     } finally {
       cursor.close();
@@ -128,12 +130,23 @@ export class SqliteStatements {
       const remove = this.#database.query<null, [string]>("DELETE FROM snapshot_rows WHERE key = ?");
       for (const key of write.deletes) remove.run(key);
       for (const row of write.upserts) upsert.run(row.key, row.value);
-      this.#database
-        .query<null, [bigint, string, bigint, string]>(
-          "UPDATE snapshot_head SET snapshot_index = ?, row_id = ?, row_count = ?, row_sum = ?",
-        )
-        .run(integer(write.head.index), write.head.rowId, integer(write.head.rowCount), write.head.rowSum.toString(16));
+      this.#putSnapshotHead(write.head);
       return true;
+    });
+  }
+
+  importPart(part: ImportPart): void {
+    runWrite(this.#database, "importPart", () => {
+      if (this.#readLease().term > 0) throw this.#notImported("a node has used the database");
+      const addRow = this.#database.query<null, [string, Uint8Array]>("INSERT INTO snapshot_rows (key, value) VALUES (?, ?)");
+      for (const { key, value } of part.snapshotRows) addRow.run(key, value);
+      if (part.snapshotHead !== null) this.#putSnapshotHead(part.snapshotHead);
+      for (const row of part.logRows) {
+        const head = this.#head();
+        if (head > 0 && row.index !== head + 1) throw this.#notImported(`log row ${row.index} does not follow ${head}`);
+        this.#database.query<null, [bigint]>("UPDATE log_head SET head = ?").run(integer(row.index));
+        this.#putRow(row);
+      }
     });
   }
 
@@ -246,20 +259,34 @@ export class SqliteStatements {
     this.#database.run("UPDATE log_head SET head = head + 1");
     const index = this.#head();
     const atMs = this.#databaseNowMs();
+    this.#putRow({ ...insert, index, atMs });
+    return { inserted: true, index, atMs };
+  }
+
+  #putRow(row: LogRow): void {
     this.#database
       .query<null, [bigint, bigint, string, bigint, bigint, bigint, Uint8Array]>(
         "INSERT INTO log (log_index, at_ms, row_id, node_id, node_epoch, batch, payload) VALUES (?, ?, ?, ?, ?, ?, ?)",
       )
       .run(
-        integer(index),
-        integer(atMs),
-        insert.rowId,
-        integer(insert.proposer.nodeId),
-        integer(insert.proposer.nodeEpoch),
-        integer(insert.batch),
-        insert.payload,
+        integer(row.index),
+        integer(row.atMs),
+        row.rowId,
+        integer(row.proposer.nodeId),
+        integer(row.proposer.nodeEpoch),
+        integer(row.batch),
+        row.payload,
       );
-    return { inserted: true, index, atMs };
+  }
+
+  #putSnapshotHead(head: SnapshotHead): void {
+    this.#database
+      .query<null, [bigint, string, bigint, string]>("UPDATE snapshot_head SET snapshot_index = ?, row_id = ?, row_count = ?, row_sum = ?")
+      .run(integer(head.index), head.rowId, integer(head.rowCount), head.rowSum.toString(16));
+  }
+
+  #notImported(why: string): PicoError {
+    return new PicoError("corrupt", `the restored rows do not fit the database: ${why}`, { where: "import" });
   }
 
   /** The index of the last row of a page of about `LOG_PAGE_BYTES`; a first row of any size fits. */

@@ -16,6 +16,7 @@ import type {
   BatchInsert,
   BatchOutcome,
   Heartbeat,
+  ImportPart,
   Lease,
   LogPage,
   SnapshotHead,
@@ -88,13 +89,13 @@ export class SqliteStore implements SqlStore {
     return (await this.#call({ method: "rowIdAt", index })) as string | null;
   }
 
-  async readSnapshot(onRows: (rows: readonly SnapshotRow[]) => void): Promise<SnapshotHead> {
+  async readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void | Promise<void>): Promise<SnapshotHead> {
     const { cursor, head } = (await this.#call({ method: "snapshotBegin" })) as { cursor: number; head: SnapshotHead };
     try {
       for (;;) {
         const rows = (await this.#call({ method: "snapshotNext", cursor })) as readonly SnapshotRow[];
         if (rows.length === 0) return head;
-        onRows(rows);
+        await onRows(rows, head);
       }
     } finally {
       // Where the worker died, the transaction died with it.
@@ -105,6 +106,12 @@ export class SqliteStore implements SqlStore {
   async writeSnapshot(write: SnapshotWrite): Promise<boolean> {
     const upserts = write.upserts.map((row) => ({ key: row.key, value: ownBytes(row.value) }));
     return (await this.#call({ method: "writeSnapshot", write: { ...write, upserts } })) as boolean;
+  }
+
+  async importPart(part: ImportPart): Promise<void> {
+    const snapshotRows = part.snapshotRows.map((row) => ({ key: row.key, value: ownBytes(row.value) }));
+    const logRows = part.logRows.map((row) => ({ ...row, payload: ownBytes(row.payload) }));
+    await this.#call({ method: "importPart", part: { ...part, snapshotRows, logRows } });
   }
 
   async truncateLog(upTo: number, olderThanMs: number): Promise<number> {

@@ -71,6 +71,8 @@ function run(call: SqliteCall): unknown {
       return endSnapshot(call.cursor);
     case "writeSnapshot":
       return statements.writeSnapshot(call.write);
+    case "importPart":
+      return statements.importPart(call.part);
     case "truncateLog":
       return statements.truncateLog(call.upTo, call.olderThanMs);
     case "acquireLease":

@@ -26,6 +26,7 @@ test("without flags and variables a node has the defaults", () => {
     nodeId: 1,
     nodeEpoch: null,
     clusterId: "picomq",
+    isMirrored: false,
     dataDirectory: "/home/me/data",
     metadata: { kind: "sqlite-file", path: "/home/me/data/meta.db" },
     storage: { kind: "file", id: -2, directory: "/home/me/data/objects" },
@@ -223,4 +224,11 @@ test("an upload starts before the backlog is full", () => {
   expect(read({ "--storage": "1@mem://d", "--wal": "2@mem://w?maxUnflushedBytes=1000" }).uploadBytes).toBe(400);
   expect(read({ "--wal-upload-threshold": "1" }).uploadBytes).toBe(1);
   expect(refusedOrigin({ "--wal-upload-threshold": "0" })).toBe("--wal-upload-threshold");
+});
+
+test("the command log is mirrored where --mirror says so; a directory counts as lost with the machine", () => {
+  expect(read().isMirrored).toBeFalse();
+  expect(read({ "--mirror": "auto" }).isMirrored).toBeFalse();
+  expect(read({ "--mirror": "on" }).isMirrored).toBeTrue();
+  expect(refusedOrigin({ "--mirror": "yes" })).toBe("--mirror");
 });

@@ -7,6 +7,7 @@ import type {
   BatchInsert,
   BatchOutcome,
   Heartbeat,
+  ImportPart,
   Lease,
   LogPage,
   SnapshotHead,
@@ -68,8 +69,15 @@ export class MemorySqlStore implements SqlStore {
     return this.#call("rowIdAt", (statements) => statements.rowIdAt(index));
   }
 
-  readSnapshot(onRows: (rows: readonly SnapshotRow[]) => void): Promise<SnapshotHead> {
-    return this.#call("readSnapshot", (statements) => statements.readSnapshot(onRows));
+  async readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void | Promise<void>): Promise<SnapshotHead> {
+    const pages: (readonly SnapshotRow[])[] = [];
+    const head = await this.#call("readSnapshot", (statements) => statements.readSnapshot((rows) => pages.push(rows)));
+    for (const rows of pages) await onRows(rows, head);
+    return head;
+  }
+
+  importPart(part: ImportPart): Promise<void> {
+    return this.#call("importPart", (statements) => statements.importPart(part));
   }
 
   writeSnapshot(write: SnapshotWrite): Promise<boolean> {

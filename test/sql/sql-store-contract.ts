@@ -344,7 +344,9 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
       });
       async function readAll(from: SqlStore): Promise<{ head: SnapshotHead; rows: SnapshotRow[] }> {
         const rows: SnapshotRow[] = [];
-        const head = await from.readSnapshot((page) => rows.push(...page));
+        const head = await from.readSnapshot((page) => {
+          rows.push(...page);
+        });
         rows.sort((left, right) => (left.key < right.key ? -1 : 1));
         return { head, rows: rows.map((row) => ({ key: row.key, value: new Uint8Array(row.value) })) };
       }
@@ -443,6 +445,49 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         expect(await failure.catch((error: Error) => error.message)).toBe("reader failed");
         expect((await readAll(store)).rows).toHaveLength(1);
         expect(await store.writeSnapshot({ expectedIndex: 1, head: headOf(2, 0), upserts: [], deletes: ["a"] })).toBe(true);
+      });
+    });
+
+    describe("import", () => {
+      const rowAt = (index: number, batch: number) => ({
+        index,
+        atMs: 1000 + index,
+        rowId: index.toString(16).padStart(32, "0"),
+        proposer: node1,
+        batch,
+        payload: Uint8Array.of(index),
+      });
+      const head = { index: 7, rowId: "7".padStart(32, "0"), rowCount: 2, rowSum: 2n ** 64n - 2n };
+
+      test("rows keep their indexes, times and row ids, and the log goes on behind them", async () => {
+        const rows = [
+          { key: "a", value: Uint8Array.of(1) },
+          { key: "b", value: Uint8Array.of(2) },
+        ];
+        await store.importPart({ snapshotRows: rows.slice(0, 1), snapshotHead: null, logRows: [] });
+        await store.importPart({ snapshotRows: rows.slice(1), snapshotHead: head, logRows: [rowAt(7, 3), rowAt(8, 4)] });
+        await store.importPart({ snapshotRows: [], snapshotHead: null, logRows: [rowAt(9, 5)] });
+        const found: string[] = [];
+        expect(
+          await twin.readSnapshot((page, early) => {
+            expect(early).toEqual(head);
+            found.push(...page.map(({ key }) => key));
+          }),
+        ).toEqual(head);
+        expect(found).toEqual(["a", "b"]);
+        const page = await twin.readLog(0, 10);
+        expect(page).toMatchObject({ first: 7, head: 9, rows: [rowAt(7, 3), rowAt(8, 4), rowAt(9, 5)] });
+        expect(await store.insertBatch(batchOf(node1, 4))).toMatchObject({ inserted: false, reason: "exists", index: 8 });
+        expect(await store.insertBatch(batchOf(node1, 6))).toMatchObject({ inserted: true, index: 10 });
+      });
+
+      test("a gap is refused, and so is a database that a node has used", async () => {
+        await store.importPart({ snapshotRows: [], snapshotHead: null, logRows: [rowAt(1, 0)] });
+        const gap = { snapshotRows: [], snapshotHead: null, logRows: [rowAt(2, 1), rowAt(4, 2)] };
+        expect(await codeOf(store.importPart(gap))).toBe("corrupt");
+        expect((await store.readLog(0, 10)).head).toBe(1);
+        await store.acquireLease(node1, 1000);
+        expect(await codeOf(store.importPart({ ...gap, logRows: [rowAt(2, 1)] }))).toBe("corrupt");
       });
     });
 

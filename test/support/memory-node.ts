@@ -42,6 +42,7 @@ function memorySettings(): Settings {
       label: "",
       parameters: { lingerMs: 0, batchBytesMax: SEGMENT_BYTES_DEFAULT, inFlightMax: 16, backlogBytesMax: BACKLOG_BYTES_DEFAULT },
     },
+    isMirrored: false,
     pico: { listen: ANY_PORT, advertisedUrl: null },
     durableStreams: { listen: ANY_PORT, advertisedUrl: null },
     admin: { listen: ANY_PORT },

@@ -4,6 +4,7 @@ import type {
   BatchInsert,
   BatchOutcome,
   Heartbeat,
+  ImportPart,
   Lease,
   LogPage,
   SnapshotHead,
@@ -50,18 +51,22 @@ export class SimSqlStore implements SqlStore {
     return this.link.call(`rowIdAt ${index}`, "read", () => this.database.statements.rowIdAt(index));
   }
 
-  async readSnapshot(onRows: (rows: readonly SnapshotRow[]) => void): Promise<SnapshotHead> {
+  async readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void | Promise<void>): Promise<SnapshotHead> {
     const { head, rows } = await this.link.call("readSnapshot", "read", () => {
       const read: SnapshotRow[] = [];
       const head = this.database.statements.readSnapshot((page) => read.push(...page));
       return { head, rows: read };
     });
-    for (let at = 0; at < rows.length; at += SNAPSHOT_PAGE_ROWS) onRows(rows.slice(at, at + SNAPSHOT_PAGE_ROWS));
+    for (let at = 0; at < rows.length; at += SNAPSHOT_PAGE_ROWS) await onRows(rows.slice(at, at + SNAPSHOT_PAGE_ROWS), head);
     return head;
   }
 
   writeSnapshot(write: SnapshotWrite): Promise<boolean> {
     return this.link.call(`writeSnapshot ${write.head.index}`, "write", () => this.database.writeSnapshot(write));
+  }
+
+  importPart(part: ImportPart): Promise<void> {
+    return this.link.call("importPart", "write", () => this.database.statements.importPart(part));
   }
 
   truncateLog(upTo: number, olderThanMs: number): Promise<number> {

@@ -1,0 +1,126 @@
+import { beforeEach, expect, test } from "bun:test";
+import { MIRROR_SNAPSHOT_INTERVAL_MS } from "../../src/lib/limits.ts";
+import { logKey, manifestKey, partKey } from "../../src/mirror/mirror-object.ts";
+import { SnapshotMirror } from "../../src/mirror/snapshot-mirror.ts";
+import { mirroredRows, readSnapshotManifest } from "../../src/mirror/snapshot-reader.ts";
+import { codeOf } from "../support/code-of.ts";
+import { quiet } from "../support/manual-clock.ts";
+import { CLUSTER, IDENTITY, MirrorFixture } from "./mirror-fixture.ts";
+
+let f: MirrorFixture;
+beforeEach(() => {
+  f = new MirrorFixture();
+});
+
+function snapshots(): SnapshotMirror {
+  const mirror = f.mirror();
+  const cluster = { clusterId: CLUSTER, clusterIdentity: IDENTITY };
+  return new SnapshotMirror({ store: f.store, sql: f.sql, cluster, coversLog: (index) => mirror.cover(index) });
+}
+
+const held = () => false;
+
+test("a mirrored snapshot has the rows of the stored one, and the log is mirrored up to it", async () => {
+  f.addStreams(20);
+  const index = await f.snapshot();
+  f.addStreams(1);
+  const mirror = snapshots();
+  expect(await mirror.take()).toBeTrue();
+  const manifest = await readSnapshotManifest(f.store, CLUSTER, index);
+  const stored: string[] = [];
+  const head = f.database.statements.readSnapshot((rows) => {
+    for (const { key, value } of rows) stored.push(`${key} ${value.toHex()}`);
+  });
+  const found: string[] = [];
+  if (manifest === null) throw new Error("no manifest");
+  expect(manifest).toMatchObject({ head, clusterIdentity: IDENTITY });
+  for await (const rows of mirroredRows(f.store, CLUSTER, manifest))
+    for (const { key, value } of rows) found.push(`${key} ${value.toHex()}`);
+  expect(found.sort()).toEqual(stored.sort());
+  expect(await f.store.keys(`${CLUSTER}/mirror/log/`)).toEqual([logKey(CLUSTER, 1)]);
+});
+
+test("without a newer stored snapshot nothing is written", async () => {
+  f.addStreams(3);
+  const mirror = snapshots();
+  expect(await mirror.take()).toBeFalse();
+  await f.snapshot();
+  expect(await mirror.take()).toBeTrue();
+  f.store.takeCalls();
+  expect(await mirror.take()).toBeFalse();
+  expect(f.store.takeCalls()).toEqual([]);
+});
+
+test("what lies below the newest complete snapshot but one goes, and what is refused is tried again", async () => {
+  const mirror = snapshots();
+  const indexes: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    f.addStreams(3);
+    indexes.push(await f.snapshot());
+    expect(await mirror.take()).toBeTrue();
+    if (round === 2) break;
+    await mirror.removeOlder(held);
+    expect((await f.store.keys()).filter((key) => key.endsWith("manifest")).length).toBe(round + 1);
+  }
+  const [first = 0, second = 0, third = 0] = indexes;
+  await mirror.removeOlder(() => true);
+  f.store.refusal = (key) => (key === manifestKey(CLUSTER, first) ? "AccessDenied" : null);
+  await mirror.removeOlder(held);
+  expect(mirror.hasOlder).toBeTrue();
+  expect(await f.store.keys()).toContain(partKey(CLUSTER, first, 0));
+  f.store.refusal = () => null;
+  await mirror.removeOlder(held);
+  expect(mirror.hasOlder).toBeFalse();
+  expect((await f.store.keys(`${CLUSTER}/mirror/snapshot/`)).sort()).toEqual(
+    [second, third].flatMap((index) => [partKey(CLUSTER, index, 0), manifestKey(CLUSTER, index)]).sort(),
+  );
+  // The row at the snapshot's own index proves that log and snapshot belong together.
+  expect(await f.store.keys(`${CLUSTER}/mirror/log/`)).toEqual([logKey(CLUSTER, first + 1), logKey(CLUSTER, second + 1)]);
+  f.store.takeCalls();
+  await mirror.removeOlder(held);
+  expect(f.store.takeCalls()).toEqual([]);
+});
+
+test("a snapshot that does not read back is not complete, and nothing older is deleted for it", async () => {
+  const mirror = snapshots();
+  f.addStreams(3);
+  await f.snapshot();
+  await mirror.take();
+  f.addStreams(3);
+  const index = await f.snapshot();
+  f.store.hides = (key) => key === partKey(CLUSTER, index, 0);
+  expect(await codeOf(() => mirror.take())).toBe("storage_failed");
+  await mirror.removeOlder(held);
+  expect(f.store.takeCalls()).not.toContain("delete");
+});
+
+test("the lease holder mirrors while there is something new, and a node at rest asks nothing", async () => {
+  f.addStreams(5);
+  const mirror = f.mirror();
+  mirror.start();
+  await f.clock.advance(MIRROR_SNAPSHOT_INTERVAL_MS * 2);
+  await quiet();
+  expect(mirror.figures).toMatchObject({ coveredIndex: 6, behindRows: 0 });
+  f.store.takeCalls();
+  await f.clock.advance(60_000);
+  expect(f.store.takeCalls()).toEqual([]);
+  f.addStreams(1);
+  await f.clock.advance(2000);
+  expect(mirror.figures.coveredIndex).toBe(7);
+  expect(f.store.takeCalls()).toEqual(["create"]);
+  const stopped = mirror.stop();
+  await f.clock.advance(1);
+  await stopped;
+  expect(f.fatal).toEqual([]);
+});
+
+test("a node without the lease mirrors nothing by itself", async () => {
+  f.addStreams(5);
+  const mirror = f.mirror({ isLeaseHeld: false });
+  mirror.start();
+  await f.clock.advance(10_000);
+  expect(f.store.takeCalls()).toEqual([]);
+  const stopped = mirror.stop();
+  await f.clock.advance(1);
+  await stopped;
+});
