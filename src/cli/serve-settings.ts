@@ -100,7 +100,7 @@ export function readStoredPlaces(values: FlagValues, workingDirectory: string): 
 }
 
 /** Whether a store is lost together with the machine, as a rule, so that a mirror in it is no second copy. */
-const IS_LOST_WITH_MACHINE: Readonly<Record<StoredPlaces["storage"]["kind"], boolean>> = { file: true, memory: true };
+const IS_LOST_WITH_MACHINE: Readonly<Record<StoredPlaces["storage"]["kind"], boolean>> = { file: true, memory: true, s3: false };
 
 function readMirrored(values: FlagValues, { storage, metadata }: StoredPlaces): boolean {
   const word = values.word("--mirror", ["auto", "on", "off"]) ?? "auto";

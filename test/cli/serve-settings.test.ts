@@ -230,5 +230,9 @@ test("the command log is mirrored where --mirror says so; a directory counts as 
   expect(read().isMirrored).toBeFalse();
   expect(read({ "--mirror": "auto" }).isMirrored).toBeFalse();
   expect(read({ "--mirror": "on" }).isMirrored).toBeTrue();
+  const bucket = { "--storage": "-2@s3://bucket?region=us-east-1" };
+  expect(read(bucket).isMirrored).toBeTrue();
+  expect(read({ ...bucket, "--mirror": "off" }).isMirrored).toBeFalse();
+  expect(read({ ...bucket, "--meta-url": "sqlite::memory:" }).isMirrored).toBeFalse();
   expect(refusedOrigin({ "--mirror": "yes" })).toBe("--mirror");
 });
