@@ -104,6 +104,30 @@ export const WORK_SLICE_STEPS = 512;
 export const UPLOAD_RETRY_MS_MIN = 100;
 export const UPLOAD_RETRY_MS_MAX = 10_000;
 
+// Scrub: store and metadata compared.
+/** Between two by themselves (`--scrub-interval-sec`); 0: none. */
+export const SCRUB_INTERVAL_SECONDS_DEFAULT = 24 * 3600;
+/** A node that has just started, or could not finish one, does the next one sooner than an interval. */
+export const SCRUB_FIRST_MS = 3600_000;
+export const SCRUB_RETRY_AFTER_MS = 3600_000;
+/** How often it is looked whether one is due. */
+export const SCRUB_LOOK_MS = 60_000;
+/** Age that an orphan needs before it is deleted: as asked for by default, and at least. */
+export const SCRUB_AGE_SECONDS_DEFAULT = 24 * 3600;
+export const SCRUB_AGE_SECONDS_MIN = 30 * 60;
+export const SCRUB_AGE_SECONDS_MAX = 3650 * 24 * 3600;
+/** Orphans that one run remembers for their delete, some 150 bytes each; the others are left to the next. */
+export const SCRUB_ORPHANS_MAX = 100_000;
+/** Objects that are asked for at once where the list did not have them. */
+export const SCRUB_LOOKS_MAX = 16;
+/** Bytes of one read of the verification, except that one block always fits, and of all of them a second. */
+export const SCRUB_READ_BYTES = 4 * MIB;
+export const SCRUB_BYTES_PER_SECOND = 64 * MIB;
+/** Tries of a call that changes nothing. */
+export const SCRUB_TRIES_MAX = 5;
+export const SCRUB_RETRY_MS_MIN = 200;
+export const SCRUB_RETRY_MS_MAX = 10_000;
+
 // Caches.
 /** Pages of all streams together that are kept for readers who ask for the same one. */
 export const KEPT_PAGES_BYTES_MAX = 32 * MIB;
@@ -329,6 +353,10 @@ export function assertLimitsAgree(): void {
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");
+  assert(
+    SCRUB_AGE_SECONDS_MIN * 1000 >= PREPARED_OBJECT_TTL_MS + PREPARED_OBJECT_GRACE_MS + FILE_CALL_TIMEOUT_MS,
+    "an orphan is older than any write that may still be under way",
+  );
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
   assert(LONG_POLL_SECONDS_DEFAULT * 1000 < CLIENT_TIMEOUT_MS, "a client waits for the end of a long poll");
   assert(SSE_HEARTBEAT_MS * 2 < CLIENT_SILENCE_MS, "an event stream that lives is not taken for a broken one");

@@ -182,6 +182,10 @@ export class MetadataState implements View {
     return this.#objects.get(objectId) ?? null;
   }
 
+  get nextObjectId(): number {
+    return this.counters.nextObjectId;
+  }
+
   objects(): Iterable<ObjectEntry> {
     return this.#objects.values();
   }

@@ -53,6 +53,8 @@ export interface View {
   nodes(): Iterable<NodeEntry>;
 
   object(objectId: number): ObjectEntry | null;
+  /** Every id that was ever given out is below. */
+  readonly nextObjectId: number;
   objects(): Iterable<ObjectEntry>;
   /** Destroyed objects that the store may still hold; the oldest destruction first. */
   destroyedObjects(): Iterable<ObjectEntry>;
