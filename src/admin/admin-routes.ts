@@ -6,6 +6,7 @@ import { clusterRoute, nodesRoute } from "./cluster-routes.ts";
 import { documentRoute } from "./document-routes.ts";
 import { healthRoute, readyRoute } from "./health-routes.ts";
 import { metricsRoute } from "./metrics-routes.ts";
+import { scrubRoute, startScrubRoute } from "./scrub-routes.ts";
 import { streamRoute } from "./stream-routes.ts";
 
 export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
@@ -15,6 +16,8 @@ export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
     clusterRoute(source),
     nodesRoute(source),
     streamRoute(source),
+    scrubRoute(source),
+    startScrubRoute(source),
     activityRoute(source),
     metricsRoute(source),
     documentRoute(

@@ -7,7 +7,7 @@ export const Count = (description: string) => t.Integer({ minimum: 0, descriptio
 const Chosen = (description: string) => t.String({ description });
 const OrNull = <T extends TSchema>(schema: T, description: string) => t.Union([schema, t.Null()], { description });
 /** The first of many, and how many there are. */
-const FirstOf = <T extends TSchema>(item: T, description: string) =>
+export const FirstOf = <T extends TSchema>(item: T, description: string) =>
   t.Object({ count: Count("All of them, those left out included"), items: t.Array(item, { maxItems: ADMIN_ITEMS_MAX }) }, { description });
 export const Millis = (description: string) => t.Integer({ minimum: 0, description: `${description}, in ms since 1970` });
 
@@ -91,6 +91,22 @@ export const ClusterAnswer = t.Object(
       taken: Count("Snapshots that this process wrote"),
       failed: Count("Snapshots that it could not write"),
     }),
+    scrub: t.Union(
+      [
+        t.Object({
+          endedAtMs: t.Union([Count("End, in ms since 1970"), t.Null()], { description: "Null while it runs" }),
+          outcome: t.Union([t.Literal("running"), t.Literal("sound"), t.Literal("damage"), t.Literal("failed")], {
+            description: "As in `/admin/scrub`",
+          }),
+          missing: Count("Live data objects that the store does not have"),
+          damaged: Count("Live data objects of a wrong size or with a wrong checksum"),
+          orphans: Count("Keys that are certainly nobody's"),
+          unexplained: Count("Keys that the metadata cannot explain"),
+        }),
+        t.Null(),
+      ],
+      { description: "The last comparison of store and metadata by this node, or the one under way; null: none since its start" },
+    ),
     leaseHolder: t.Union([t.Boolean(), t.Null()], { description: "Whether this node runs maintenance; null where no lease is kept" }),
     pendingTransfers: t.Array(
       t.Object({

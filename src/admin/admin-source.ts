@@ -1,6 +1,8 @@
 /** What the admin listener asks the node. Answers are of the moment; none opens or claims a stream. */
+import type { Static } from "@sinclair/typebox";
 import type { Activity } from "./activity-schemas.ts";
 import type { ClusterAnswer, NodesAnswer, ReadyAnswer, StreamAnswer } from "./admin-schemas.ts";
+import type { ScrubAnswer, ScrubOrder } from "./scrub-schemas.ts";
 
 export interface AdminSource {
   ready(): typeof ReadyAnswer.static;
@@ -15,6 +17,9 @@ export interface AdminSource {
    * and what the store throws, which it asks for the stream's data objects.
    */
   stream(name: string): Promise<typeof StreamAnswer.static | null>;
+  scrub(): Static<typeof ScrubAnswer>;
+  /** Null where one is under way. Throws `unavailable` while the node does not serve. */
+  startScrub(order: Static<typeof ScrubOrder>): Static<typeof ScrubAnswer> | null;
   /** Where clients reach the Durable Streams listener; null where there is none, or not yet. */
   durableStreamsUrl(): string | null;
 }

@@ -25,6 +25,7 @@ const CLUSTER_EXAMPLE: typeof ClusterAnswer.static = {
   gc: { backlog: 0, oldestSeq: null, nextSeq: 12, refused: 0, refusedSinceMs: null, lastRefusal: null },
   destroyedObjectBacklog: 0,
   snapshot: { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
+  scrub: { endedAtMs: 1_760_000_004_000, outcome: "sound", missing: 0, damaged: 0, orphans: 1, unexplained: 0 },
   leaseHolder: true,
   pendingTransfers: [],
 };

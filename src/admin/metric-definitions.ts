@@ -211,6 +211,24 @@ const LOG: readonly MetricDefinition[] = [
   ),
 ];
 
+const SCRUB: readonly MetricDefinition[] = [
+  gauge(
+    "pico_scrub_last_success_timestamp_seconds",
+    "End of the last scrub of this node that looked at everything; none: not yet",
+    ({ core }) => (core === null || core.scrubSucceededAtMs === null ? null : seconds(core.scrubSucceededAtMs)),
+  ),
+  labelled("gauge", "pico_scrub_findings", "What the last scrub of this node found; none: there was none yet", ["kind"], ({ core }) => {
+    const report = core?.lastScrub?.report;
+    if (report === undefined) return [];
+    return [
+      { labels: { kind: "missing" }, value: report.missing.count },
+      { labels: { kind: "damaged" }, value: report.wrongSize.count + report.damaged.count },
+      { labels: { kind: "orphan" }, value: report.orphans.count },
+      { labels: { kind: "unexplained" }, value: report.unexplained.count },
+    ];
+  }),
+];
+
 const CACHES: readonly MetricDefinition[] = [
   labelled("gauge", "pico_cache_bytes", "Bytes held, their keeping included", ["cache"], (figures) =>
     perCache(figures, ({ bytes }) => bytes),
@@ -262,4 +280,14 @@ const PROCESS: readonly MetricDefinition[] = [
   ]),
 ];
 
-export const METRICS: readonly MetricDefinition[] = [...REQUESTS, ...STREAMS, ...WAL, ...UPLOADS, ...LOG, ...CACHES, ...LOOPS, ...PROCESS];
+export const METRICS: readonly MetricDefinition[] = [
+  ...REQUESTS,
+  ...STREAMS,
+  ...WAL,
+  ...UPLOADS,
+  ...LOG,
+  ...SCRUB,
+  ...CACHES,
+  ...LOOPS,
+  ...PROCESS,
+];

@@ -1,6 +1,7 @@
 /** The figures of a node as operators are shown them: plain numbers, taken from its parts when asked. */
 import type { EngineFigures } from "../engine/engine.ts";
 import type { RemovalFigures } from "../engine/object-removal.ts";
+import type { ScrubRun } from "../engine/scrub-report.ts";
 import type { DurationHistogram } from "../lib/duration-histogram.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import type { MetadataFigures } from "../metadata/metadata-log.ts";
@@ -33,6 +34,10 @@ export interface CoreFigures {
   readonly objects: ObjectFigures;
   readonly removal: RemovalFigures;
   readonly caches: Readonly<Record<"log" | "block", CacheFigures>>;
+  /** The last comparison of store and metadata that is over; null: none since the start. */
+  readonly lastScrub: ScrubRun | null;
+  /** Wall clock of the end of the last one that looked at everything; null: none since the start. */
+  readonly scrubSucceededAtMs: number | null;
   readonly loops: readonly LoopFigures[];
 }
 

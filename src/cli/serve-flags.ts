@@ -8,6 +8,7 @@ import {
   LONG_POLL_SECONDS_DEFAULT,
   PAGE_BYTES_DEFAULT,
   REQUEST_BYTES_DEFAULT,
+  SCRUB_INTERVAL_SECONDS_DEFAULT,
   SSE_SECONDS_DEFAULT,
   STOP_TIMEOUT_SECONDS_DEFAULT,
   UPLOAD_BYTES_DEFAULT,
@@ -69,6 +70,12 @@ export const SERVE_FLAGS: readonly FlagDefinition[] = [
   defineFlag("--wal-upload-threshold", "BYTES", "upload the WAL at this size", UPLOAD_BYTES_DEFAULT),
   defineFlag("--wal-upload-interval-ms", "MS", "upload the WAL at this age; 0 turns it off", UPLOAD_INTERVAL_MS_DEFAULT),
 
+  defineFlag(
+    "--scrub-interval-sec",
+    "SECONDS",
+    "between two comparisons of store and metadata (pico admin scrub) by themselves; 0 turns them off",
+    SCRUB_INTERVAL_SECONDS_DEFAULT,
+  ),
   defineFlag("--shutdown-drain-sec", "SECONDS", "at a stop, time between not ready and the end of accepting", 0),
   defineFlag("--stop-timeout-sec", "SECONDS", "longest graceful stop, then as after a crash", STOP_TIMEOUT_SECONDS_DEFAULT),
   defineFlag("--log-format", "text|json", "form of log lines on stderr", "text on a terminal, else json"),

@@ -14,6 +14,8 @@ import {
   PAGE_BYTES_MAX,
   REQUEST_BYTES_DEFAULT,
   REQUEST_BYTES_MAX,
+  SCRUB_INTERVAL_SECONDS_DEFAULT,
+  SCRUB_INTERVAL_SECONDS_MAX,
   SSE_SECONDS_DEFAULT,
   STOP_TIMEOUT_SECONDS_DEFAULT,
   UPLOAD_BYTES_DEFAULT,
@@ -81,6 +83,7 @@ export function readServeSettings(values: FlagValues, workingDirectory: string):
     // An upload must end before the backlog is full, or appends wait for it.
     uploadBytes: Math.min(uploadBytes, Math.max(1, Math.floor((wal.parameters.backlogBytesMax * 2) / 5))),
     uploadIntervalMs: uploadInterval === 0 ? null : uploadInterval,
+    scrubIntervalSeconds: values.number("--scrub-interval-sec", 0, SCRUB_INTERVAL_SECONDS_MAX) ?? SCRUB_INTERVAL_SECONDS_DEFAULT,
     shutdownDrainSeconds: values.number("--shutdown-drain-sec", 0, SECONDS_MAX) ?? 0,
     stopTimeoutSeconds: values.number("--stop-timeout-sec", 0, SECONDS_MAX) ?? STOP_TIMEOUT_SECONDS_DEFAULT,
     logFormat: values.word("--log-format", LOG_FORMATS),

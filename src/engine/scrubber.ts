@@ -71,6 +71,7 @@ export class Scrubber {
   #run: ScrubRun | null = null;
   #working: Promise<void> | null = null;
   readonly #stopping = new AbortController();
+  #lastRun: ScrubRun | null = null;
   #lastSuccessAtMs: number | null = null;
 
   constructor(components: ScrubberComponents) {
@@ -82,8 +83,9 @@ export class Scrubber {
     return this.#run;
   }
 
-  get isRunning(): boolean {
-    return this.#working !== null;
+  /** The last one that is over; null: none yet. */
+  get lastRun(): ScrubRun | null {
+    return this.#lastRun;
   }
 
   /** Wall clock of the end of the last run that looked at everything, whatever it found; null: none yet. */
@@ -127,6 +129,7 @@ export class Scrubber {
     }
     enter(run, "done", null);
     run.endedAtMs = clock.nowMs();
+    this.#lastRun = run;
     this.#tell(run);
   }
 

@@ -107,6 +107,7 @@ export const UPLOAD_RETRY_MS_MAX = 10_000;
 // Scrub: store and metadata compared.
 /** Between two by themselves (`--scrub-interval-sec`); 0: none. */
 export const SCRUB_INTERVAL_SECONDS_DEFAULT = 24 * 3600;
+export const SCRUB_INTERVAL_SECONDS_MAX = 365 * 24 * 3600;
 /** A node that has just started, or could not finish one, does the next one sooner than an interval. */
 export const SCRUB_FIRST_MS = 3600_000;
 export const SCRUB_RETRY_AFTER_MS = 3600_000;
@@ -284,6 +285,8 @@ export const SSE_HEARTBEAT_MS = 15_000;
 export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
 
 // The admin API.
+/** Request body: a small JSON value. */
+export const ADMIN_BODY_BYTES_MAX = 64 * KIB;
 /** Items of each list of one answer: nodes, forks, producers, data objects, transfers. */
 export const ADMIN_ITEMS_MAX = 100;
 /** Data objects that are asked for a stream on behalf of an operator. */

@@ -7,6 +7,7 @@ import { ADMIN_ITEMS_MAX } from "../lib/limits.ts";
 import type { ObjectFigures } from "../metadata/object-tally.ts";
 import type { View } from "../metadata/view.ts";
 import { describeNodes } from "./admin-nodes.ts";
+import { describeScrub, summarizeScrub, toScrubRequest } from "./admin-scrub.ts";
 import { describeStream } from "./admin-stream.ts";
 import type { NodeCore } from "./node-core.ts";
 import type { NodeWatch } from "./node-watch.ts";
@@ -36,13 +37,24 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
       const view = core()?.metadata.view ?? null;
       return view === null ? { nodes: [], nodeCount: 0 } : describeNodes(view, settings.nodeId);
     },
+    scrub: () => describeScrub(core()?.scrubber.run ?? null, settings.scrubIntervalSeconds),
+    startScrub: (order) => {
+      const node = core();
+      if (node?.isReady !== true) throw starting();
+      const running = node.scrubber.start(toScrubRequest(order));
+      return running === null ? null : describeScrub(node.scrubber.run, settings.scrubIntervalSeconds);
+    },
     stream: async (name) => {
       const node = core();
-      if (node === null) throw new PicoError("unavailable", "this node is starting; try again", { retryAfterSeconds: 1 });
+      if (node === null) throw starting();
       const entry = node.metadata.view.streamByName(name);
       return entry === null ? null : describeStream(entry, node, { nodeId: settings.nodeId, address: advertisedAddress() });
     },
   };
+}
+
+function starting(): PicoError {
+  return new PicoError("unavailable", "this node is starting; try again", { retryAfterSeconds: 1 });
 }
 
 export interface ReadinessParts {
@@ -91,6 +103,7 @@ function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts
     gc: { backlog: destroyed, oldestSeq: oldestDestroyedIndex, nextSeq: view?.appliedIndex ?? 0, ...describeRefusals(node) },
     destroyedObjectBacklog: destroyed,
     snapshot: node?.metadata.snapshotFigures ?? { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
+    scrub: summarizeScrub(node?.scrubber.run ?? null),
     leaseHolder: node?.metadata.lease == null ? null : node.metadata.isLeaseHeld,
     pendingTransfers: view === null ? [] : describeTransfers(view),
   };

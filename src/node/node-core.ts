@@ -15,12 +15,14 @@ import { Engine, type EngineSettings } from "../engine/engine.ts";
 import { ObjectRemoval } from "../engine/object-removal.ts";
 import { Recovery, type RecoveryProgress } from "../engine/recovery.ts";
 import { RemovalGate } from "../engine/removal-gate.ts";
+import { ScrubSchedule } from "../engine/scrub-schedule.ts";
+import { Scrubber } from "../engine/scrubber.ts";
 import { Uploader } from "../engine/uploader.ts";
 import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { DEADLINES_PER_COMMAND_MAX, REMOVAL_INTERVAL_MS, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import { DEADLINES_PER_COMMAND_MAX, REMOVAL_INTERVAL_MS, SCRUB_LOOK_MS, START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import type { Random } from "../lib/random.ts";
@@ -49,6 +51,8 @@ export interface NodeCoreSettings extends EngineSettings {
   readonly blockCacheBytes: number;
   /** The command log is mirrored into the store. @default false */
   readonly isMirrored?: boolean;
+  /** Between two scrubs by themselves; 0: none. */
+  readonly scrubIntervalMs: number;
 }
 
 export interface NodeCoreComponents {
@@ -80,6 +84,7 @@ export class NodeCore {
   readonly removal: ObjectRemoval;
   /** The copy of the command log in the store; null: there is none. */
   readonly mirror: Mirror | null;
+  readonly scrubber: Scrubber;
   /** Resolves when the node had to stop by itself, with the reason. */
   readonly failed: Promise<unknown>;
   readonly #components: NodeCoreComponents;
@@ -149,6 +154,9 @@ export class NodeCore {
       isAllowed: () => metadata.isLeaseHeld && metadata.isDatabaseClockSteady && this.#phase === "serving",
       appliedByAll: () => metadata.appliedByAll(),
     });
+    this.scrubber = new Scrubber({ clusterId, clock, random, log, metadata, store, gate: this.removalGate });
+    const { scrubIntervalMs: intervalMs } = settings;
+    const scrubs = new ScrubSchedule({ scrubber: this.scrubber, intervalMs, isLeaseHeld: () => metadata.isLeaseHeld, clock });
     this.#loops = [
       new BackgroundLoop({
         name: "removal",
@@ -157,6 +165,15 @@ export class NodeCore {
         clock,
         logger: log,
         round: () => this.removal.round(),
+        onFatal: fail,
+      }),
+      new BackgroundLoop({
+        name: "scrub",
+        task: "looking whether a scrub is due",
+        intervalMs: SCRUB_LOOK_MS,
+        clock,
+        logger: log,
+        round: async () => scrubs.look(),
         onFatal: fail,
       }),
     ];
@@ -369,6 +386,7 @@ export class NodeCore {
     }
     this.#stopping.abort();
     await this.metadata.stop();
+    await this.scrubber.stop();
     this.#phase = "stopped";
   }
 
@@ -395,6 +413,8 @@ export class NodeCore {
 
   /** A call under way may go on: a delete that was allowed stays so. */
   #stopLoops(): void {
+    // The call of the store that it is in may take its time: a stop waits for that at its end.
+    void this.scrubber.stop();
     for (const loop of this.#loops) void loop.stop();
   }
 

@@ -83,7 +83,7 @@ export class NodeWatch {
 }
 
 function coreFigures(core: NodeCore): CoreFigures {
-  const { metadata, engine, streams, blockCache, removal } = core;
+  const { metadata, engine, streams, blockCache, removal, scrubber } = core;
   return {
     streamCount: metadata.view.streamCount,
     openCount: streams.sessionCount,
@@ -94,6 +94,8 @@ function coreFigures(core: NodeCore): CoreFigures {
     objects: metadata.view.objectFigures(),
     caches: { log: logCacheFigures(engine.cache), block: blockCacheFigures(blockCache) },
     removal: removal.figures,
+    lastScrub: scrubber.lastRun,
+    scrubSucceededAtMs: scrubber.lastSuccessAtMs,
     loops: core.loops,
   };
 }

@@ -270,6 +270,7 @@ function coreSettings(settings: Settings): NodeCoreSettings {
     logCacheBytes: settings.logCacheBytes,
     blockCacheBytes: settings.blockCacheBytes,
     isMirrored: settings.isMirrored,
+    scrubIntervalMs: settings.scrubIntervalSeconds * 1000,
   };
 }
 

@@ -99,6 +99,12 @@ export interface Settings {
   /** Age of the oldest not uploaded entry that starts an upload; null: no such trigger. @default 60000 */
   readonly uploadIntervalMs: number | null;
 
+  /**
+   * Between two comparisons of store and metadata by the node that runs maintenance; 0: none by themselves. Each lists
+   * every key of the cluster once: a list request for a thousand keys. @default 86400
+   */
+  readonly scrubIntervalSeconds: number;
+
   /** Time between "not ready" and the end of accepting, at a graceful stop. @default 0 */
   readonly shutdownDrainSeconds: number;
   /** A graceful stop that takes longer ends as a crash would. @default 30 */

@@ -50,6 +50,7 @@ test("without flags and variables a node has the defaults", () => {
     blockCacheBytes: 100 * MIB,
     uploadBytes: 100 * MIB,
     uploadIntervalMs: 60_000,
+    scrubIntervalSeconds: 86_400,
     shutdownDrainSeconds: 0,
     stopTimeoutSeconds: 30,
     logFormat: null,
@@ -84,6 +85,7 @@ const numbers: readonly (readonly [string, keyof Settings, number | null, number
   ["--wal-cache-size", "logCacheBytes", 200 * MIB, 0, 2 ** 40],
   ["--block-cache-size", "blockCacheBytes", 100 * MIB, 0, 2 ** 40],
   ["--wal-upload-interval-ms", "uploadIntervalMs", 60_000, null, 86_400_000],
+  ["--scrub-interval-sec", "scrubIntervalSeconds", 86_400, 0, 31_536_000],
   ["--shutdown-drain-sec", "shutdownDrainSeconds", 0, 0, 86_400],
   ["--stop-timeout-sec", "stopTimeoutSeconds", 30, 0, 86_400],
 ];

@@ -1,32 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { PicoError } from "../../src/lib/errors.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
 import { codeOf } from "../support/code-of.ts";
+import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
 import { ManualClock, quiet, settled } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { record } from "../support/test-node.ts";
 
-const NO_ADDRESSES = { pico: null, durableStreams: null, admin: null };
-const SETTINGS = {
-  clusterId: "c",
-  nodeId: 1,
-  nodeEpoch: null,
-  slots: 1,
-  failoverTimeoutMs: 5000,
-  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-  segmentBytes: SEGMENT_BYTES_DEFAULT,
-  lingerMs: 0,
-  uploadBytes: 100 * MIB,
-  uploadSegments: 0,
-  uploadIntervalMs: 0,
-  logCacheBytes: 0,
-  blockCacheBytes: MIB,
-};
+const SETTINGS = coreSettings({ logCacheBytes: 0 });
 
 /** The WAL of one host, whose `begin` a test can hold or refuse, and which can stop answering creates. */
 class HeldWal extends ObjectWal {

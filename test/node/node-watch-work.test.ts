@@ -2,32 +2,18 @@
 import { expect, spyOn, test } from "bun:test";
 import { METRICS } from "../../src/admin/metric-definitions.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT } from "../../src/lib/limits.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { NodeWatch } from "../../src/node/node-watch.ts";
 import { ProblemLog } from "../../src/node/problem-log.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
+import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
 import { CountingStore } from "../support/counting-store.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { record } from "../support/test-node.ts";
 
-const SETTINGS = {
-  clusterId: "c",
-  nodeId: 1,
-  nodeEpoch: null,
-  slots: 1,
-  failoverTimeoutMs: 5000,
-  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-  segmentBytes: SEGMENT_BYTES_DEFAULT,
-  lingerMs: 0,
-  uploadBytes: 100 * MIB,
-  uploadSegments: 0,
-  uploadIntervalMs: 0,
-  logCacheBytes: MIB,
-  blockCacheBytes: MIB,
-};
+const SETTINGS = coreSettings();
 const STREAMS = 10_000;
 const POLLERS = 20;
 
@@ -40,7 +26,7 @@ async function startWatched() {
   const core = await settled(
     NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS, provesDeath: true }),
   );
-  await settled(core.start({ pico: null, durableStreams: null, admin: null }));
+  await settled(core.start(NO_ADDRESSES));
   const watch = new NodeWatch({ clock, log, core: () => core, isReady: () => core.isReady });
   watch.start();
   return { clock, store, sql, core, watch };

@@ -4,35 +4,21 @@ import { join } from "node:path";
 import type { ReadyAnswer } from "../../src/admin/admin-schemas.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB } from "../../src/lib/limits.ts";
+import { MIB } from "../../src/lib/limits.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import { describeReadiness } from "../../src/node/admin-source.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
 import { openAdmin } from "../support/admin-listener.ts";
+import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { record } from "../support/test-node.ts";
 
 const SEGMENTS = 40;
-const NO_ADDRESSES = { pico: null, durableStreams: null, admin: null };
-const SETTINGS = {
-  clusterId: "c",
-  nodeId: 1,
-  nodeEpoch: null,
-  slots: 1,
-  failoverTimeoutMs: 5000,
-  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-  segmentBytes: MIB,
-  lingerMs: 0,
-  uploadBytes: 100 * MIB,
-  uploadSegments: 0,
-  uploadIntervalMs: 0,
-  logCacheBytes: MIB,
-  blockCacheBytes: MIB,
-};
+const SETTINGS = coreSettings({ segmentBytes: MIB });
 
 /** A WAL that is read as slowly as the test lets it. */
 class SlowWal extends ObjectWal {

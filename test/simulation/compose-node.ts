@@ -94,6 +94,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
       uploadIntervalMs,
       logCacheBytes,
       blockCacheBytes,
+      scrubIntervalMs: 0,
     };
   }
 }

@@ -47,6 +47,8 @@ export function testAdminContext({
     nodes: notThere,
     stream: notThere,
     activity: notThere,
+    scrub: notThere,
+    startScrub: notThere,
     metrics: notThere,
     durableStreamsUrl: () => null,
   };

@@ -57,6 +57,7 @@ function memorySettings(): Settings {
     blockCacheBytes: MIB,
     uploadBytes: 100 * MIB,
     uploadIntervalMs: null,
+    scrubIntervalSeconds: 0,
     shutdownDrainSeconds: 0,
     stopTimeoutSeconds: 30,
     logFormat: null,
