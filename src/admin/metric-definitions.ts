@@ -217,14 +217,14 @@ const SCRUB: readonly MetricDefinition[] = [
     "End of the last scrub of this node that looked at everything; none: not yet",
     ({ core }) => (core === null || core.scrubSucceededAtMs === null ? null : seconds(core.scrubSucceededAtMs)),
   ),
-  labelled("gauge", "pico_scrub_findings", "What the last scrub of this node found; none: there was none yet", ["kind"], ({ core }) => {
+  labelled("gauge", "pico_scrub_findings", "What the last scrub of this node found; none: there was none yet", ["finding"], ({ core }) => {
     const report = core?.lastScrub?.report;
     if (report === undefined) return [];
     return [
-      { labels: { kind: "missing" }, value: report.missing.count },
-      { labels: { kind: "damaged" }, value: report.wrongSize.count + report.damaged.count },
-      { labels: { kind: "orphan" }, value: report.orphans.count },
-      { labels: { kind: "unexplained" }, value: report.unexplained.count },
+      { labels: { finding: "missing" }, value: report.missing.count },
+      { labels: { finding: "damaged" }, value: report.wrongSize.count + report.damaged.count },
+      { labels: { finding: "orphan" }, value: report.orphans.count },
+      { labels: { finding: "unexplained" }, value: report.unexplained.count },
     ];
   }),
 ];

@@ -73,6 +73,7 @@ test("each background loop tells its last success", async () => {
     "log_truncation",
     "maintenance",
     "removal",
+    "scrub",
     "session_sweep",
     "snapshot",
     "upload",
