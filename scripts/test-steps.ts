@@ -59,6 +59,7 @@ const SEPARATE_FOLDERS = [
   "test/pico",
   "test/proxies",
   "test/quickstart",
+  "test/store-faults",
 ];
 
 export const steps: Readonly<Record<Tier, readonly Step[]>> = {
@@ -98,6 +99,15 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       passedMin: 6,
       minutesMax: 8,
     },
+    // One a fault, and the look behind a kill.
+    {
+      kind: "program",
+      name: "store faults, 10 s each",
+      file: "test/store-faults/run.ts",
+      arguments: ["--seconds", "10"],
+      passedMin: 8,
+      minutesMax: 6,
+    },
     // A round each, the last look at the directory, and the time to be ready.
     {
       kind: "program",
@@ -133,6 +143,14 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       arguments: ["--gib", "10"],
       passedMin: 6,
       minutesMax: 120,
+    },
+    {
+      kind: "program",
+      name: "store faults, 60 s each",
+      file: "test/store-faults/run.ts",
+      arguments: ["--seconds", "60"],
+      passedMin: 8,
+      minutesMax: 30,
     },
     { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
   ],

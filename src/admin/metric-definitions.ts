@@ -7,6 +7,7 @@
 import type { DurationHistogram } from "../lib/duration-histogram.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import { ERROR_CODES, STATUS_CLASSES, type Traffic } from "../protocol/traffic.ts";
+import { STORE_OPERATIONS, type StoreCallFigures } from "../storage/counted-object-store.ts";
 import type { CoreFigures, NodeFigures } from "./node-figures.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -186,6 +187,37 @@ const UPLOADS: readonly MetricDefinition[] = [
   coreGauge("pico_object_bytes", "Bytes of live data objects", ({ objects }) => objects.levels.reduce((sum, { bytes }) => sum + bytes, 0)),
 ];
 
+/** Operations as they are, and their figures; nothing before the stores are opened. */
+function perStoreOperation<T>(figures: NodeFigures, read: (calls: StoreCallFigures) => T): readonly { labels: Labels; of: T }[] {
+  const { store } = figures;
+  return store === null ? [] : STORE_OPERATIONS.map((operation) => ({ labels: { operation }, of: read(store[operation]) }));
+}
+
+const STORE: readonly MetricDefinition[] = [
+  {
+    type: "histogram",
+    name: "pico_store_request_duration_seconds",
+    help: "Calls to the object store for data and WAL, failed ones and their retries included",
+    labels: ["operation"],
+    read: (figures) => perStoreOperation(figures, ({ durations }) => durations).map(({ labels, of: durations }) => ({ labels, durations })),
+  },
+  labelled(
+    "counter",
+    "pico_store_failures_total",
+    "Calls to the object store that failed or were refused in part",
+    ["operation"],
+    (figures) => perStoreOperation(figures, ({ failureCount }) => failureCount).map(({ labels, of: value }) => ({ labels, value })),
+  ),
+  labelled("counter", "pico_store_bytes_total", "Bytes of objects that were created, or read", ["operation"], ({ store }) =>
+    store === null
+      ? []
+      : [
+          { labels: { operation: "create" }, value: store.create.bytes },
+          { labels: { operation: "read" }, value: store.read.bytes },
+        ],
+  ),
+];
+
 const LOG: readonly MetricDefinition[] = [
   coreGauge("pico_log_applied_index", "Last applied row of the command log", ({ metadata }) => metadata.appliedIndex),
   coreGauge("pico_log_unapplied_rows", "Rows of the command log, as last read, not applied yet", ({ metadata }) => metadata.unappliedCount),
@@ -285,6 +317,7 @@ export const METRICS: readonly MetricDefinition[] = [
   ...STREAMS,
   ...WAL,
   ...UPLOADS,
+  ...STORE,
   ...LOG,
   ...SCRUB,
   ...CACHES,

@@ -7,6 +7,7 @@ import type { LoopFigures } from "../lib/loop-record.ts";
 import type { MetadataFigures } from "../metadata/metadata-log.ts";
 import type { ObjectFigures } from "../metadata/object-tally.ts";
 import type { Traffic } from "../protocol/traffic.ts";
+import type { StoreFigures } from "../storage/counted-object-store.ts";
 import type { StreamFigures } from "../streams/counted-streams.ts";
 
 export interface CacheFigures {
@@ -61,6 +62,8 @@ export interface NodeFigures {
   readonly problems: Readonly<Record<"warn" | "error", number>>;
   /** Null while the metadata is being loaded. */
   readonly core: CoreFigures | null;
+  /** Calls to the object stores; null before they are opened. */
+  readonly store: StoreFigures | null;
   /** The wall clock's time of a monotonic one, in ms. */
   toWallMs(monotonicMs: number): number;
 }

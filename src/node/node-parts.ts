@@ -9,6 +9,7 @@ import { systemRandom } from "../lib/random.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
 import { SQLITE_MEMORY_PATH } from "../sql/sqlite-database.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
+import { CountedObjectStore, StoreCounts, type StoreFigures } from "../storage/counted-object-store.ts";
 import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import { MemoryObjectStore } from "../storage/memory-object-store.ts";
@@ -23,6 +24,8 @@ export interface NodeParts {
   readonly sql: SqlStore;
   readonly store: ObjectStore;
   readonly wal: WalStore;
+  /** Calls to buckets and the directory of data objects; a WAL on local disk is no store of objects. */
+  readonly storeFigures: StoreFigures;
   /** See `NodeCoreComponents`. */
   readonly provesDeath: boolean;
   close(): Promise<void>;
@@ -45,11 +48,12 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
       lock = await NodeIdLock.take({ directory, clock: systemClock, log, canGoWithout: settings.wal.kind !== "memory" });
       opened.push(lock);
     }
-    const openBucket = async (place: S3Place): Promise<S3ObjectStore> => {
+    const counts = new StoreCounts(systemClock);
+    const openBucket = async (place: S3Place): Promise<ObjectStore> => {
       const bucket = await S3ObjectStore.open({ place, clock: systemClock, random: systemRandom, log });
       opened.push(bucket);
       await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
-      return bucket;
+      return new CountedObjectStore(bucket, counts);
     };
     const { storage, wal: walSettings } = settings;
     let store: ObjectStore;
@@ -60,19 +64,19 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
     } else {
       wal = await openWal(settings, openBucket);
       opened.push(wal);
-      store = storage.kind === "s3" ? await openBucket(storage.place) : await openStore(storage);
+      store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts);
       opened.push(store);
     }
     const sql = openSql(settings, log);
     opened.push(sql);
-    return { sql, store, wal, provesDeath: lock?.isHeld ?? true, close };
+    return { sql, store, wal, storeFigures: counts.figures, provesDeath: lock?.isHeld ?? true, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-type OpenBucket = (place: S3Place) => Promise<S3ObjectStore>;
+type OpenBucket = (place: S3Place) => Promise<ObjectStore>;
 
 async function openWal({ wal, clusterId }: Settings, openBucket: OpenBucket): Promise<WalStore> {
   if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId, wal.parameters.inFlightMax);

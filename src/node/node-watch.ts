@@ -9,6 +9,7 @@ import type { BlockCache } from "../engine/block-cache.ts";
 import type { LogCache } from "../engine/log-cache.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Traffic } from "../protocol/traffic.ts";
+import type { StoreFigures } from "../storage/counted-object-store.ts";
 import { StreamFigures } from "../streams/counted-streams.ts";
 import { ActivitySampler } from "./activity-sampler.ts";
 import type { NodeCore } from "./node-core.ts";
@@ -20,6 +21,8 @@ export interface NodeWatchParts {
   readonly log: ProblemLog;
   /** Null while the metadata is being loaded. */
   readonly core: () => NodeCore | null;
+  /** Null before the stores are opened. */
+  readonly storeFigures: () => StoreFigures | null;
   /** Requests may be sent here. */
   readonly isReady: () => boolean;
 }
@@ -77,6 +80,7 @@ export class NodeWatch {
       isReady: this.#parts.isReady(),
       problems: this.#parts.log.counts,
       core: core === null ? null : coreFigures(core),
+      store: this.#parts.storeFigures(),
       toWallMs: (monotonicMs) => this.#sampler.toWallMs(monotonicMs),
     };
   }

@@ -86,6 +86,7 @@ class Node implements RunningNode {
       clock: systemClock,
       log: problems,
       core: () => this.#core,
+      storeFigures: () => this.#parts?.storeFigures ?? null,
       isReady: () => this.#isServing && this.#core?.isReady === true,
     });
     const { promise, resolve } = Promise.withResolvers<{ readonly error: unknown }>();

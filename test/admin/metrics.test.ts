@@ -49,7 +49,7 @@ describe("the metrics of a node", () => {
 
   test("while the metadata is being loaded, what depends on it has no value, counters too", async () => {
     const log = new ProblemLog(silentLog, systemClock);
-    const watch = new NodeWatch({ clock: systemClock, log, core: () => null, isReady: () => false });
+    const watch = new NodeWatch({ clock: systemClock, log, core: () => null, storeFigures: () => null, isReady: () => false });
     const metrics = parsePrometheusText(await watch.metrics());
     const empty = [...metrics.values()].filter(({ series }) => series.length === 0).map(({ name }) => name);
     const full = await scrape();

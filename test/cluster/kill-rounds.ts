@@ -22,7 +22,7 @@ import { closeSuite } from "../support/test-report.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess, type Ports } from "./node-process.ts";
 import type { StreamFacts } from "./stream-facts.ts";
-import { type LoadCounts, type RoundLoad, StreamLoad } from "./stream-load.ts";
+import { describeCounts, type RoundLoad, StreamLoad } from "./stream-load.ts";
 import { listNames, verifyStreams } from "./stream-reading.ts";
 
 /** Then a fresh directory: nothing merges data objects, and facts stay few. */
@@ -222,11 +222,4 @@ function judgeReadiness(): void {
   }
   failed += 1;
   console.log(`FAILED: the median is held to ${READY_MEDIAN_MS_MAX} ms, the worst to ${READY_WORST_MS_MAX} ms`);
-}
-
-function describeCounts(counts: LoadCounts): string {
-  return Object.entries(counts)
-    .filter(([, count]) => count > 0)
-    .map(([name, count]) => `${count} ${name}`)
-    .join(", ");
 }

@@ -29,6 +29,8 @@ export interface LoadCounts {
   requests: number;
   records: number;
   repeats: number;
+  /** Appends that were answered "not now". */
+  refusals: number;
   creates: number;
   deletes: number;
   trims: number;
@@ -36,7 +38,17 @@ export interface LoadCounts {
   reads: number;
 }
 
-const NO_COUNTS: LoadCounts = { requests: 0, records: 0, repeats: 0, creates: 0, deletes: 0, trims: 0, closes: 0, reads: 0 };
+const NO_COUNTS: LoadCounts = {
+  requests: 0,
+  records: 0,
+  repeats: 0,
+  refusals: 0,
+  creates: 0,
+  deletes: 0,
+  trims: 0,
+  closes: 0,
+  reads: 0,
+};
 const STREAMS = 14;
 const READERS = 3;
 /** Enough that a snapshot comes every few rounds. */
@@ -72,6 +84,11 @@ export class StreamLoad {
     for (let reader = 0; reader < READERS; reader++) clients.push(this.#readAlong(this.#fork()));
     if (round.hasChurn) for (let at = 0; at < CHURNERS; at++) clients.push(this.#churn(this.#fork()));
     await Promise.all([...clients, ended]);
+  }
+
+  /** Records of all rounds that were acknowledged to writers. */
+  get acknowledged(): number {
+    return this.#active.reduce((sum, { writers }) => sum + writers.reduce((own, { appended }) => own + appended, 0), 0);
   }
 
   /** What happened since the last call. */
@@ -142,15 +159,17 @@ export class StreamLoad {
   async #write(writer: StreamWriter, { lengthMax }: RoundLoad, mayClose: boolean): Promise<void> {
     const connections = this.#connections();
     const { random } = writer.options;
-    const before = { appended: writer.appended, repeated: writer.repeated };
     while (!this.#isOver && !writer.isDone) {
       const close = mayClose && random.fraction() < CLOSE_SHARE;
+      const { appended, repeated, refused } = writer;
       this.counts.requests += 1;
-      if (!(await writer.step(connections, lengthMax, close)) && (await this.#isGone())) break;
+      const isAnswered = await writer.step(connections, lengthMax, close);
+      this.counts.records += writer.appended - appended;
+      this.counts.repeats += writer.repeated - repeated;
+      this.counts.refusals += writer.refused - refused;
+      if (!isAnswered && (await this.#isGone())) break;
       if (close && writer.isDone) this.counts.closes += 1;
     }
-    this.counts.records += writer.appended - before.appended;
-    this.counts.repeats += writer.repeated - before.repeated;
     for (const connection of Object.values(connections)) connection.close();
   }
 
@@ -225,4 +244,11 @@ export class StreamLoad {
     }
     connection.close();
   }
+}
+
+export function describeCounts(counts: LoadCounts): string {
+  return Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(", ");
 }

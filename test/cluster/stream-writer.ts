@@ -33,6 +33,8 @@ export class StreamWriter {
   readonly options: WriterOptions;
   appended = 0;
   repeated = 0;
+  /** Answers that say "not now". */
+  refused = 0;
   #number = 0;
   #seq = 0;
   #unsettled: Unsettled | null = null;
@@ -61,8 +63,10 @@ export class StreamWriter {
     switch (meaning.kind) {
       case "open":
         this.#unsettled = isProducer ? { attempt, form } : null;
-        if (answer !== null) await Bun.sleep(PAUSE_MS);
-        return answer !== null;
+        if (answer === null) return false;
+        this.refused += 1;
+        await Bun.sleep(PAUSE_MS);
+        return true;
       case "wrong":
         facts.report(`attempt ${attempt.writer}:${attempt.number} was answered ${meaning.what}`);
         this.isDone = true;

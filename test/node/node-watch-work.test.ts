@@ -27,7 +27,7 @@ async function startWatched() {
     NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS, provesDeath: true }),
   );
   await settled(core.start(NO_ADDRESSES));
-  const watch = new NodeWatch({ clock, log, core: () => core, isReady: () => core.isReady });
+  const watch = new NodeWatch({ clock, log, core: () => core, storeFigures: () => null, isReady: () => core.isReady });
   watch.start();
   return { clock, store, sql, core, watch };
 }

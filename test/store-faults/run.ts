@@ -1,0 +1,175 @@
+/**
+ * A real node under load, with storage and WAL on a real MinIO that misbehaves in every way of `fault-proxy.ts`.
+ *
+ *   bun test/store-faults/run.ts [--seconds 10] [--seed N] [--only stall,cut] [--keep]
+ *
+ * During each fault: what the node answers is right, appends that cannot be taken get 503 with `Retry-After`, and
+ * memory is bounded. Behind each: appends are taken again by themselves, and every acknowledged record is there
+ * once and in order. At the end, after a `kill -9` and a start, everything is read from its first record.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { isMinioThere, MINIO_BUCKET, startMinio } from "../../scripts/minio.ts";
+import { HttpConnection } from "../cluster/http-connection.ts";
+import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess } from "../cluster/node-process.ts";
+import { describeCounts, type RoundLoad, StreamLoad } from "../cluster/stream-load.ts";
+import { verifyStreams } from "../cluster/stream-reading.ts";
+import { closeWithoutMinio } from "../support/minio.ts";
+import { SeededRandom } from "../support/seeded-random.ts";
+import { closeSuite } from "../support/test-report.ts";
+import { FAULTS, type Fault, FaultProxy } from "./fault-proxy.ts";
+
+/** Small, so that what the writers have under way fills it. */
+const BACKLOG_BYTES = 512 << 10;
+/** Of the whole process: the run time's own, the backlog's, the caches', and what requests hold. */
+const RESIDENT_BYTES_MAX = 600 << 20;
+/** From the end of a fault until an append is taken: a call that was under way may have to time out first. */
+const RECOVERY_MS_MAX = 60_000;
+const HEALTHY_MS = 1500;
+const LOOK_MS = 100;
+const LOAD: RoundLoad = { lengthMax: 60_000, hasChurn: false };
+const VIOLATIONS_SHOWN = 20;
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "10" },
+    seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    only: { type: "string", default: FAULTS.join(",") },
+    keep: { type: "boolean", default: false },
+  },
+});
+const faultMs = Number(values.seconds) * 1000;
+const faults = FAULTS.filter((fault) => values.only.split(",").includes(fault));
+
+let passed = 0;
+let failed = 0;
+
+process.exit(isMinioThere() ? await main() : closeWithoutMinio());
+
+async function main(): Promise<number> {
+  console.log(`store faults: --seconds ${values.seconds} --seed ${values.seed}`);
+  const minio = await startMinio();
+  const proxy = await FaultProxy.start(Number(new URL(minio.endpoint).port));
+  const folder = mkdtempSync(join(tmpdir(), "pico-faults-"));
+  Object.assign(process.env, minio.environment);
+  const storage = `s3://${MINIO_BUCKET}?endpoint=${proxy.url}&pathStyle=true&maxUnflushedBytes=${BACKLOG_BYTES}`;
+  const options: NodeOptions = {
+    program: EXECUTABLE,
+    ports: await freePorts(),
+    dataDirectory: join(folder, "data"),
+    logPath: join(folder, "log"),
+    flags: ["--storage", storage, "--wal-upload-threshold", "1000000"],
+  };
+  const load = new StreamLoad(options.ports, new SeededRandom(Number(values.seed)));
+  let node: NodeProcess | null = null;
+  try {
+    node = await NodeProcess.start(options);
+    for (const fault of faults) await runFault(fault, node, proxy, load);
+    await node.kill();
+    node = await NodeProcess.start(options);
+    await closeRun(node, load);
+  } catch (error) {
+    judge("the run", [error instanceof Error ? error.message : String(error)]);
+  } finally {
+    await node?.kill();
+    await proxy.close();
+    await minio.stop();
+  }
+  if (failed > 0 || values.keep) console.log(`data directory and log are kept in ${folder}`);
+  else rmSync(folder, { recursive: true, force: true });
+  return closeSuite(passed, failed);
+}
+
+async function runFault(fault: Fault, node: NodeProcess, proxy: FaultProxy, load: StreamLoad): Promise<void> {
+  const problems: string[] = [];
+  const end = Promise.withResolvers<void>();
+  const loading = load.run(LOAD, end.promise);
+  const memory = watchMemory(node);
+  await Bun.sleep(HEALTHY_MS);
+  load.takeCounts();
+  await proxy.set(fault);
+  await Bun.sleep(faultMs);
+  const during = load.takeCounts();
+  await proxy.set(null);
+  const recoveredMs = await recovery(load);
+  await Bun.sleep(HEALTHY_MS);
+  end.resolve();
+  await loading;
+  const after = load.takeCounts();
+  const residentBytes = memory.stop();
+  await verifyStreams(node.ports, load.streams, false);
+
+  if (node.hasExited) problems.push(`the node ended: ${node.lastWords()}`);
+  if (proxy.takeHits() === 0) problems.push("no request met the fault");
+  if (recoveredMs === null) problems.push(`no append was taken within ${RECOVERY_MS_MAX} ms of the end of the fault`);
+  if (residentBytes > RESIDENT_BYTES_MAX) problems.push(`the node took ${residentBytes >> 20} MiB of memory`);
+  if (mustRefuse(fault) && during.refusals === 0) problems.push("no append was answered 503 while the store took nothing");
+  const recovered = recoveredMs === null ? "never" : `${(recoveredMs / 1000).toFixed(1)} s`;
+  console.log(
+    `${fault}: ${describeCounts(during)}; taken again after ${recovered}; then ${describeCounts(after)}; at most ${residentBytes >> 20} MiB`,
+  );
+  judge(fault, [...problems, ...takeViolations(load)]);
+}
+
+/** Faults under which nothing, or no upload, gets through: the bounded buffer fills. */
+function mustRefuse(fault: Fault): boolean {
+  return fault !== "delete-errors";
+}
+
+/** Milliseconds until an append was acknowledged; null where none was. */
+async function recovery(load: StreamLoad): Promise<number | null> {
+  const startMs = performance.now();
+  const before = load.acknowledged;
+  while (performance.now() - startMs < RECOVERY_MS_MAX) {
+    if (load.acknowledged > before) return performance.now() - startMs;
+    await Bun.sleep(LOOK_MS);
+  }
+  return null;
+}
+
+function watchMemory(node: NodeProcess): { stop(): number } {
+  let most = 0;
+  const timer = setInterval(() => {
+    if (!node.hasExited) most = Math.max(most, node.residentBytes);
+  }, LOOK_MS);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return most;
+    },
+  };
+}
+
+async function closeRun(node: NodeProcess, load: StreamLoad): Promise<void> {
+  await verifyStreams(node.ports, load.streams, true);
+  const problems = takeViolations(load);
+  const gc = await readGc(node);
+  const exitCode = await node.stop();
+  if (exitCode !== 0) problems.push(`the graceful stop had the exit code ${exitCode}: ${node.lastWords()}`);
+  const records = load.streams.reduce((sum, { tailMin }) => sum + tailMin, 0);
+  console.log(`all of ${load.streams.length} streams with ${records} records read again after a kill; gc ${gc}`);
+  judge("everything after a kill", problems);
+}
+
+async function readGc({ ports }: NodeProcess): Promise<string> {
+  const connection = new HttpConnection(ports.admin);
+  const answer = await connection.request({ method: "GET", path: "/admin/cluster" });
+  connection.close();
+  return JSON.stringify((JSON.parse(answer?.body.toString() ?? "{}") as { gc?: unknown }).gc);
+}
+
+function takeViolations(load: StreamLoad): string[] {
+  return load.streams.flatMap((facts) => facts.violations.splice(0));
+}
+
+function judge(name: string, problems: readonly string[]): void {
+  if (problems.length === 0) {
+    passed += 1;
+    return;
+  }
+  failed += 1;
+  console.log(`FAILED ${name}: ${problems.length} violations`);
+  for (const problem of problems.slice(0, VIOLATIONS_SHOWN)) console.log(`  ${problem}`);
+}
