@@ -112,7 +112,9 @@ export function readAppendAnswer(form: AppendForm, answer: HttpAnswer | null): A
     case 503:
       return headers.has("retry-after") ? { kind: "open" } : { kind: "wrong", what: "503 without Retry-After" };
     case 500:
-      return /"(unknown_outcome|durability)"/.test(answer.body.toString()) || !isPico ? { kind: "open" } : { kind: "wrong", what: describe(answer) };
+      return /"(unknown_outcome|durability)"/.test(answer.body.toString()) || !isPico
+        ? { kind: "open" }
+        : { kind: "wrong", what: describe(answer) };
     default:
       return { kind: "wrong", what: describe(answer) };
   }
