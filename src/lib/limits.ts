@@ -202,6 +202,15 @@ export const MIRROR_READS_MAX = 8;
 /** A chunk that reads back damaged is written again under another key, so often. */
 export const MIRROR_REPAIRS_MAX = 9;
 
+// Restore.
+/** Ids passed over: far more than can have been handed out since the last mirrored command. */
+export const RESTORE_STREAM_ID_GAP = 2 ** 36;
+export const RESTORE_OBJECT_ID_GAP = 2 ** 32;
+/** Attempts while another process goes on writing to the mirror. */
+export const RESTORE_TRIES_MAX = 3;
+/** Streams and objects that a report or an error names. */
+export const RESTORE_ITEMS_MAX = 100;
+
 // SQL.
 /** Payload bytes of one page of the log, except that one row always fits. */
 export const LOG_PAGE_BYTES = 8 * MIB;

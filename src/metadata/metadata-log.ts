@@ -170,6 +170,12 @@ export class MetadataLog implements Metadata {
     return (await this.#membership?.appliedByAll()) ?? 0;
   }
 
+  /** The next ids that the state would give out. */
+  get nextIds(): { readonly nextStreamId: number; readonly nextObjectId: number } {
+    const { nextStreamId, nextObjectId } = this.#state.counters;
+    return { nextStreamId, nextObjectId };
+  }
+
   /** Index of the stored snapshot, as far as this node knows. */
   get snapshotIndex(): number {
     return this.#snapshotter.storedIndex;

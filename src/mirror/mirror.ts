@@ -98,7 +98,7 @@ export class Mirror {
     if (!(await this.#copyUpTo(index))) return false;
     if (this.#rows.unbrokenFrom === 1) return true;
     await this.#snapshots.known();
-    if (!this.#hasBase) await this.#takeSnapshot();
+    if (!this.#hasBase) await this.takeSnapshot();
     return this.#hasBase;
   }
 
@@ -133,7 +133,7 @@ export class Mirror {
     if (this.#isSnapshotDue()) {
       await this.#snapshots.known();
       this.#rows.forgetUpTo(this.#snapshots.newestIndex);
-      if (this.#isSnapshotDue()) await this.#takeSnapshot();
+      if (this.#isSnapshotDue()) await this.takeSnapshot();
     }
     await this.#snapshots.removeOlder(() => !metadata.isLeaseHeld || metadata.databaseNowMs() < (metadata.view.removalHeldUntilMs ?? 0));
   }
@@ -147,7 +147,8 @@ export class Mirror {
     return chunks >= MIRROR_CHUNKS_MAX || bytes > Math.max(MIRROR_SNAPSHOT_LOG_BYTES, this.#snapshots.newestBytes / 2);
   }
 
-  #takeSnapshot(): Promise<boolean> {
+  /** Mirrors the stored snapshot, whether it is due or not. False where that is mirrored already. */
+  takeSnapshot(): Promise<boolean> {
     this.#taking ??= this.#snapshots
       .take()
       .then((isTaken) => {
