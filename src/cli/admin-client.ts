@@ -6,11 +6,12 @@ import { STATUS_CODES } from "node:http";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ClusterAnswer, NodesAnswer, StreamAnswer } from "../admin/admin-schemas.ts";
+import { ScrubAnswer, type ScrubOrder } from "../admin/scrub-schemas.ts";
 import { codeByStatus } from "../client/refusal.ts";
 import { isStreamError, StreamError } from "../client/stream-error.ts";
 import { normalizeName, pathOf } from "../client/stream-path.ts";
 import { type HttpRequest, type Refusal, Transport } from "../client/transport.ts";
-import { utf8Decoder } from "../lib/bytes.ts";
+import { utf8Decoder, utf8Encoder } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
 import { CLIENT_TIMEOUT_MS } from "../lib/limits.ts";
 import { shorten } from "../protocol/shorten.ts";
@@ -67,6 +68,15 @@ export class AdminClient {
     return this.#call(StreamAnswer, { method: "GET", path: `/admin/streams${streamPath(name)}`, isRepeatable: true });
   }
 
+  scrub(): Promise<AdminReply<Static<typeof ScrubAnswer>>> {
+    return this.#call(ScrubAnswer, { method: "GET", path: "/admin/scrub", isRepeatable: true });
+  }
+
+  /** Rejects with status 409 while one is under way. */
+  startScrub(order: Static<typeof ScrubOrder>): Promise<AdminReply<Static<typeof ScrubAnswer>>> {
+    return this.#call(ScrubAnswer, { method: "POST", path: "/admin/scrub", ...jsonBody(order), isRepeatable: true });
+  }
+
   async #call<Schema extends TSchema>(schema: Schema, request: HttpRequest): Promise<AdminReply<Static<Schema>>> {
     try {
       const { body } = await this.#transport.request(request);
@@ -83,6 +93,10 @@ export class AdminClient {
     const what = message === "" ? `no reason given; is there an admin listener at ${this.#endpoint}?` : message;
     return `${status} ${STATUS_CODES[status] ?? ""}: ${what}`.replace(" :", ":");
   }
+}
+
+function jsonBody(value: unknown): Pick<HttpRequest, "headers" | "body"> {
+  return { headers: { "content-type": "application/json" }, body: utf8Encoder.encode(JSON.stringify(value)) };
 }
 
 function streamPath(name: string): string {

@@ -298,6 +298,8 @@ export const STOP_TIMEOUT_SECONDS_DEFAULT = 30;
 export const ADMIN_BODY_BYTES_MAX = 64 * KIB;
 /** Items of each list of one answer: nodes, forks, producers, data objects, transfers. */
 export const ADMIN_ITEMS_MAX = 100;
+/** Between two looks of the command line at work that it follows. */
+export const ADMIN_FOLLOW_MS = 250;
 /** Data objects that are asked for a stream on behalf of an operator. */
 export const HOLDING_LOOKS_MAX = 256;
 

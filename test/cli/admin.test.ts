@@ -1,6 +1,8 @@
 /** `pico admin`: what it asks, what it prints, and how it tells what went wrong. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { AdminSource } from "../../src/admin/admin-source.ts";
+import type { ScrubRunTold } from "../../src/admin/scrub-schemas.ts";
+import { describeProgress } from "../../src/cli/admin-scrub.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { openAdmin } from "../support/admin-listener.ts";
 import { MemoryNode } from "../support/memory-node.ts";
@@ -160,4 +162,125 @@ test("wrong words are wrong usage, with the way to the right help", async () => 
     expect(await run(words.split(" "))).toEqual({ exitCode: 2, output: "", errors: expect.stringMatching(line) });
   }
   expect(await run(["admin"])).toMatchObject({ exitCode: 2, output: "" });
+});
+
+describe("scrub", () => {
+  const NONE = { count: 0, items: [] };
+  const RUN: ScrubRunTold = {
+    by: "operator",
+    verify: false,
+    deleteOrphans: false,
+    minAgeSeconds: 86_400,
+    startedAtMs: 1,
+    endedAtMs: 2,
+    outcome: "sound",
+    error: null,
+    progress: { phase: "done", done: 0, total: null },
+    keys: 5,
+    bytes: 600,
+    liveObjects: 3,
+    verified: { count: 0, bytes: 0 },
+    missing: NONE,
+    wrongSize: NONE,
+    damaged: NONE,
+    orphans: NONE,
+    orphanBytes: 0,
+    unexplained: NONE,
+    deleted: { count: 0, bytes: 0 },
+    tooYoung: 0,
+    refused: NONE,
+    nothingDeletedBecause: null,
+  };
+  const HEAD = "keys=5 bytes=600 objects=3 verified=0\n";
+
+  /** A node whose scrub takes as many looks as there are changes, each the state of one look. */
+  function scrubbing(...changes: Partial<ScrubRunTold>[]) {
+    const orders: unknown[] = [];
+    let looks = 0;
+    const answer = () => {
+      const run = { ...RUN, ...changes[Math.min(looks, changes.length - 1)] };
+      looks += 1;
+      return { running: run.outcome === "running", intervalSeconds: 0, run };
+    };
+    const source: Partial<AdminSource> = {
+      scrub: answer,
+      startScrub: (order) => {
+        orders.push(order);
+        return { running: true, intervalSeconds: 0, run: { ...RUN, endedAtMs: null, outcome: "running" } };
+      },
+    };
+    return { source, orders };
+  }
+
+  test("begins one with what the flags say, waits for it, and prints what it found", async () => {
+    const { source, orders } = scrubbing({ outcome: "running", endedAtMs: null }, {});
+    const counts = "missing=0 wrongSize=0 damaged=0 orphans=0 orphanBytes=0 unexplained=0\n";
+    expect(await ask(source, ["scrub"])).toEqual({ exitCode: 0, output: `outcome=sound ${HEAD}${counts}`, errors: "" });
+    await ask(source, ["scrub", "--verify", "--delete-orphans", "--min-age", "7200"]);
+    expect(orders).toEqual([
+      { verify: false, deleteOrphans: false },
+      { verify: true, deleteOrphans: true, minAgeSeconds: 7200 },
+    ]);
+    expect(await ask(source, ["scrub", "--min-age", "60"])).toMatchObject({ exitCode: 2, output: "" });
+    expect(orders.length).toBe(2);
+  });
+
+  test("damage and an end before the end are exit code 1, with a line a finding", async () => {
+    const { source } = scrubbing({
+      outcome: "damage",
+      deleteOrphans: true,
+      nothingDeletedBecause: "damage",
+      missing: { count: 2, items: [{ key: "c/data/a/1", bytes: 7 }] },
+      wrongSize: { count: 1, items: [{ key: "c/data/a/2", expectedBytes: 8, foundBytes: 9 }] },
+      damaged: { count: 1, items: [{ key: "c/data/a/3", what: "bytes 0 to 8" }] },
+      orphans: { count: 1, items: [{ key: "c/data/a/4", bytes: 3, modifiedAtMs: 1, reason: "removed_object" }] },
+      orphanBytes: 3,
+      unexplained: { count: 1, items: [{ key: "c/x", bytes: 3, modifiedAtMs: 1, reason: "unknown_kind" }] },
+      refused: { count: 1, items: [{ key: "c/data/a/5", code: "AccessDenied", message: "no" }] },
+    });
+    expect(await ask(source, ["scrub"])).toEqual({
+      exitCode: 1,
+      errors: "",
+      output: [
+        `outcome=damage ${HEAD}missing=2 wrongSize=1 damaged=1 orphans=1 orphanBytes=3 unexplained=1`,
+        "deleted=0 deletedBytes=0 tooYoung=0 refused=1 keptBecause=damage",
+        "missing c/data/a/1 bytes=7",
+        "missing ... 1 more",
+        "wrongSize c/data/a/2 expected=8 found=9",
+        "damaged c/data/a/3 bytes 0 to 8",
+        "unexplained c/x bytes=3 reason=unknown_kind",
+        "orphan c/data/a/4 bytes=3 reason=removed_object",
+        "refused c/data/a/5 AccessDenied: no",
+        "",
+      ].join("\n"),
+    });
+    const failed = await ask(scrubbing({ outcome: "failed", error: "the store is away" }).source, ["scrub"]);
+    expect([failed.exitCode, failed.output.split("\n")[2]]).toEqual([1, "error the store is away"]);
+  });
+
+  test("--show begins none, --json prints the answer, and one that is under way is a conflict", async () => {
+    const { source, orders } = scrubbing({ outcome: "running", endedAtMs: null });
+    expect(await ask(source, ["scrub", "--show"])).toMatchObject({ exitCode: 0, output: expect.stringMatching(/^outcome=running /) });
+    expect(JSON.parse((await ask(source, ["scrub", "--show", "--json"])).output)).toMatchObject({ running: true });
+    expect(orders).toEqual([]);
+    const none = await ask({ scrub: () => ({ running: false, intervalSeconds: 0, run: null }) }, ["scrub", "--show"]);
+    expect(none).toEqual({ exitCode: 0, output: "", errors: "pico: there was no scrub since the start of the node\n" });
+    expect(await ask({ startScrub: () => null }, ["scrub"])).toEqual({
+      exitCode: 1,
+      output: "",
+      errors: "pico: 409 Conflict: a scrub is under way on this node; GET /admin/scrub tells how far it is\n",
+    });
+  });
+
+  test("a terminal sees how far it is", async () => {
+    const progress = (phase: "list" | "verify", done: number, total: number | null) =>
+      describeProgress({ progress: { phase, done, total } });
+    expect(progress("list", 1, null)).toBe("list  1 key");
+    expect(progress("verify", 512, 1024)).toBe("verify  [############............]  50 %  512 bytes of 1.0 KiB");
+    expect(progress("verify", 0, 0)).toBe("verify  [########################]  100 %  0 bytes of 0 bytes");
+    const { listener, address } = openAdmin({ source: scrubbing({ outcome: "running", endedAtMs: null }, {}).source });
+    const { errors, exitCode } = await run(["admin", "scrub", "--admin-endpoint", address], { isErrorsTerminal: true });
+    await listener.stop(0);
+    expect([exitCode, errors]).toEqual([0, "\r\u001b[Kdone  0 keys\r\u001b[K"]);
+  });
 });
