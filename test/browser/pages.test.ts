@@ -53,6 +53,10 @@ describeInBrowser("pages", () => {
       expect(await page.getByRole("meter").count()).toBeGreaterThan(0);
       await page.getByRole("row").filter({ hasText: "this node" }).waitFor();
       await page.getByRole("rowheader", { name: "upload" }).waitFor();
+      const scrub = page.locator(".facts div", { hasText: "Last scrub" });
+      await scrub.getByText("none by this node since its start").waitFor();
+      expect((await fetch(`${dashboard.adminUrl}/admin/scrub`, { method: "POST" })).status).toBe(202);
+      await scrub.getByText(/: sound$/).waitFor();
       // A sample comes every two seconds; in one with appends and reads all figures beside the charts are numbers.
       await eventually("figures beside the charts", async () => {
         await appendMany(dashboard.picoUrl, "/orders/eu", 50, (index) => `{"more":${index}}`);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 const app = join(import.meta.dir, "../../public/app");
 const { indentJson, layOut, previewOf, sizeOf } = await import(join(app, "record-body.js"));
 const { formatAge, formatBytes, formatCompact, formatLifetime, formatPercent, formatSpan } = await import(join(app, "format.js"));
+const { scrubWords } = await import(join(app, "scrub-words.js"));
 const { parseOffset, parseRoute, streamHref } = await import(join(app, "routes.js"));
 
 describe("JSON is indented without a change to what it says", () => {
@@ -50,6 +51,18 @@ describe("bodies", () => {
     expect(previewOf({ body: "two\n  lines" })).toBe("two lines");
     expect(sizeOf({ body: "ä" })).toBe(2);
   });
+});
+
+test("a scrub is told with its end, and with what is not 0", () => {
+  const scrub = { endedAtMs: Date.UTC(2026, 0, 2), outcome: "sound", missing: 0, damaged: 0, orphans: 0, unexplained: 0 };
+  expect(scrubWords(null)).toBe("none by this node since its start");
+  expect(scrubWords({ ...scrub, endedAtMs: null, outcome: "running" })).toBe("under way");
+  expect(scrubWords(scrub)).toMatch(/^\S.*2026.*: sound$/);
+  expect(scrubWords({ ...scrub, orphans: 1200 })).toEndWith(": sound, 1,200 nobody's");
+  expect(scrubWords({ ...scrub, outcome: "damage", missing: 1, damaged: 2, unexplained: 3 })).toEndWith(
+    ": data objects are lost, 1 missing, 2 damaged, 3 unexplained",
+  );
+  expect(scrubWords({ ...scrub, outcome: "failed" })).toEndWith(": not finished");
 });
 
 test("numbers have few digits and a unit", () => {

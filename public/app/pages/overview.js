@@ -12,6 +12,7 @@ import {
   formatSpan,
   NOTHING,
 } from "../format.js";
+import { scrubWords } from "../scrub-words.js";
 import { nodeState } from "../status-bar.js";
 import { makeErrors, makeLoops, makeNodes, makeTransfers } from "./overview-tables.js";
 
@@ -256,6 +257,7 @@ function makeThisNode() {
         "Last snapshot",
         snapshot.taken === 0 ? "none since the start" : `${formatInstant(snapshot.lastAtMs)}, ${formatBytes(snapshot.lastBytes)}`,
       ],
+      ["Last scrub", scrubWords(cluster.scrub)],
       ["Uploads", uploadWords(activity)],
       ["Block cache", activity === null ? NOTHING : blockCacheWords(activity.caches.block)],
     ];
