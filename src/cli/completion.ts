@@ -1,5 +1,6 @@
 /** `pico completion`: the words of the command line, for a shell. Made from the program itself, so that it knows every command. */
 import type { Command } from "commander";
+import { utf8Encoder } from "../lib/bytes.ts";
 import type { CommandDefinition } from "./command-definition.ts";
 import { bashCompletion } from "./completion-bash.ts";
 import { fishCompletion } from "./completion-fish.ts";
@@ -27,7 +28,7 @@ export function completionCommand(program: Command): CommandDefinition {
     ],
     async run({ operands: [shell], self }) {
       const script = SCRIPTS[shell as keyof typeof SCRIPTS](readCompletionTree(program));
-      self.print(script.replace(/\n$/, ""));
+      await self.output.write(utf8Encoder.encode(script));
       return 0;
     },
   };

@@ -3,6 +3,7 @@
  * command line or setting, 1 for any other failure, with one line on stderr.
  */
 import { Argument, Command, CommanderError, type Help } from "commander";
+import { utf8Encoder } from "../lib/bytes.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { ADMIN_GROUP } from "./admin.ts";
 import { APPEND_COMMAND } from "./append.ts";
@@ -48,18 +49,22 @@ const COMMANDS: readonly (CommandDefinition | CommandGroup)[] = [
   DOCTOR_COMMAND,
 ];
 
+/** One command line on its way. */
+interface ProgramRun {
+  readonly self: ProgramProcess;
+  /** Help and version, as far as they were asked for: written at the end, where a failure is one of the program. */
+  told: string;
+  exitCode: number;
+}
+
 /** Runs one command line (without the program's own name); resolves with the exit code. */
 export async function runProgram(words: readonly string[], self: ProgramProcess): Promise<number> {
-  let exitCode = 0;
-  const program = createProgram(self, (code) => {
-    exitCode = code;
-  });
+  const run: ProgramRun = { self, told: "", exitCode: 0 };
   try {
-    await program.parseAsync(words, { from: "user" });
-    return exitCode;
+    await parse(createProgram(run), words, run);
+    if (run.told !== "") await self.output.write(utf8Encoder.encode(run.told));
+    return run.exitCode;
   } catch (error) {
-    // Already told by the program itself: help, version, or one line about the usage.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE;
     if (error instanceof OutputClosed) return 0;
     const line = failureLine(error);
     const isColored = hasColors(self.environment, self.isErrorsTerminal);
@@ -68,7 +73,17 @@ export async function runProgram(words: readonly string[], self: ProgramProcess)
   }
 }
 
-function createProgram(self: ProgramProcess, finish: (exitCode: number) => void): Command {
+async function parse(program: Command, words: readonly string[], run: ProgramRun): Promise<void> {
+  try {
+    await program.parseAsync(words, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Already told by the program itself: help, version, or one line about the usage.
+    run.exitCode = error.exitCode === 0 ? 0 : EXIT_CODE_USAGE;
+  }
+}
+
+function createProgram(run: ProgramRun): Command {
   const program = new Command("pico")
     .description("Durable stream server: append-only streams at URLs, in one executable.")
     .usage("COMMAND [FLAGS]")
@@ -76,17 +91,17 @@ function createProgram(self: ProgramProcess, finish: (exitCode: number) => void)
     .helpOption("-h, --help", "print help")
     .helpCommand("help [COMMAND]", "print the help of a command")
     .exitOverride();
-  configure(program, self, "pico");
+  configure(program, run, "pico");
   for (const definition of GLOBAL_FLAGS) program.addOption(toOption(definition));
   for (const definition of [...COMMANDS, completionCommand(program)]) {
-    if ("commands" in definition) addGroup(program, definition, self, finish);
-    else addCommand(program, definition, definition.isClient ? GLOBAL_FLAGS : [], self, finish);
+    if ("commands" in definition) addGroup(program, definition, run);
+    else addCommand(program, definition, definition.isClient ? GLOBAL_FLAGS : [], run);
   }
   program.addHelpText("after", "\npico COMMAND --help tells more, with examples.");
   return program;
 }
 
-function addGroup(program: Command, group: CommandGroup, self: ProgramProcess, finish: (exitCode: number) => void): void {
+function addGroup(program: Command, group: CommandGroup, run: ProgramRun): void {
   const { name, summary, description, flags, commands } = group;
   const command = program
     .command(name)
@@ -95,27 +110,22 @@ function addGroup(program: Command, group: CommandGroup, self: ProgramProcess, f
     .usage("[FLAGS] COMMAND [FLAGS]")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [COMMAND]", "print the help of a command");
-  configure(command, self, `pico ${name}`);
+  configure(command, run, `pico ${name}`);
   for (const flag of flags) command.addOption(toOption(flag));
-  for (const definition of commands) addCommand(command, definition, flags, self, finish);
+  for (const definition of commands) addCommand(command, definition, flags, run);
   command.addHelpText("after", `\npico ${name} COMMAND --help tells more, with examples.`);
 }
 
 /** `shared`: flags that may stand before the command too, and that its help shows. */
-function addCommand(
-  parent: Command,
-  definition: CommandDefinition,
-  shared: readonly FlagDefinition[],
-  self: ProgramProcess,
-  finish: (exitCode: number) => void,
-): void {
+function addCommand(parent: Command, definition: CommandDefinition, shared: readonly FlagDefinition[], run: ProgramRun): void {
+  const { self } = run;
   const { name, summary, description, operands, flags, examples } = definition;
   const command = parent
     .command(name)
     .summary(summary)
     .description([summary, ...description].join("\n\n"))
     .helpOption("-h, --help", "print this help");
-  configure(command, self, pathOf(command));
+  configure(command, run, pathOf(command));
   const style = { ...helpStyle(self), showGlobalOptions: shared.length > 0 };
   command.configureHelp({ ...style, visibleGlobalOptions: () => shared.map(toOption) });
   for (const operand of operands) {
@@ -128,7 +138,7 @@ function addCommand(
     const known = [...GLOBAL_FLAGS, ...shared, ...flags];
     const given = new Map([...ancestorsOf(command), command].flatMap((one) => [...givenFlags(one, known)]));
     const values = new FlagValues(given, pickVariables(known, self.environment));
-    finish(await definition.run({ operands: command.processedArgs.map(String), values, self }));
+    run.exitCode = await definition.run({ operands: command.processedArgs.map(String), values, self });
   });
 }
 
@@ -143,10 +153,13 @@ function pathOf(command: Command): string {
 }
 
 /** Where texts go and how they look. `path`: the words that lead to the command. */
-function configure(command: Command, self: ProgramProcess, path: string): void {
+function configure(command: Command, run: ProgramRun, path: string): void {
+  const { self } = run;
   command
     .configureOutput({
-      writeOut: (text) => self.print(text.replace(/\n$/, "")),
+      writeOut: (text) => {
+        run.told += text;
+      },
       writeErr: (text) => self.errors.write(text),
       outputError: (text, write) =>
         write(`${usageLine(text.startsWith("error: too many") ? surplus(command, path) : text, `${path} --help`)}\n`),

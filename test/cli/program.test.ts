@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Environment } from "../../src/cli/flag-values.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import type { ProgramProcess } from "../../src/cli/program-process.ts";
+import { OutputClosed, type ProgramProcess } from "../../src/cli/program-process.ts";
 import { utf8Decoder } from "../../src/lib/bytes.ts";
 import type { Timer } from "../../src/lib/clock.ts";
 import { PicoError } from "../../src/lib/errors.ts";
@@ -210,13 +210,28 @@ test("a value that begins with a dash may follow its flag as a word, and a globa
 test("help and version go to stdout with exit code 0, no command is wrong usage", async () => {
   const version = new FakeProcess(async () => nodeThat());
   expect(await runProgram(["--version"], version)).toBe(0);
-  expect(version.printed.join()).toMatch(/^pico \d+\.\d+\.\d+ \(.+\)$/);
+  expect(version.printed.join()).toMatch(/^pico \d+\.\d+\.\d+ \(.+\)\n$/);
   const help = new FakeProcess(async () => nodeThat());
   expect(await runProgram(["serve", "--help"], help)).toBe(0);
   expect(help.printed.join()).toContain("PICO_WAL_UPLOAD_INTERVAL_MS");
   const none = new FakeProcess(async () => nodeThat());
   expect(await runProgram([], none)).toBe(2);
   expect(none.printed).toEqual([]);
+});
+
+test("help that cannot be written is a failure, and one that nobody reads is none", async () => {
+  for (const words of [["--help"], ["help", "serve"], ["admin", "nodes", "--help"], ["--version"], ["completion", "bash"]]) {
+    const full = new FakeProcess(() => never);
+    full.output.write = async () => {
+      throw new Error("the output cannot be written: ENOSPC");
+    };
+    expect([words, await runProgram(words, full), full.errorText]).toEqual([words, 1, "pico: the output cannot be written: ENOSPC\n"]);
+    const closed = new FakeProcess(() => never);
+    closed.output.write = async () => {
+      throw new OutputClosed("nobody reads the output any more");
+    };
+    expect([words, await runProgram(words, closed), closed.errorText]).toEqual([words, 0, ""]);
+  }
 });
 
 test("the log goes to stderr in the form and from the level asked for", async () => {
