@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { encodeMarker, markerKey } from "../../src/engine/store-marker.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT, STREAM_IDS_PER_RESERVATION } from "../../src/lib/limits.ts";
+import { STREAM_IDS_PER_RESERVATION } from "../../src/lib/limits.ts";
 import { checkInvariants } from "../../src/metadata/invariants.ts";
 import { loadState } from "../../src/metadata/snapshot-loader.ts";
 import { manifestKey } from "../../src/mirror/mirror-object.ts";
@@ -10,29 +10,14 @@ import { NodeCore } from "../../src/node/node-core.ts";
 import { type RestoreReport, restoreDatabase } from "../../src/node/restore.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
 import { codeOf } from "../support/code-of.ts";
+import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
 import { FaultyStore, failure } from "../support/faulty-store.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { bodiesOf, record } from "../support/test-node.ts";
 
-const SETTINGS = {
-  clusterId: "c",
-  nodeId: 1,
-  nodeEpoch: null,
-  slots: 1,
-  failoverTimeoutMs: 5000,
-  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-  segmentBytes: SEGMENT_BYTES_DEFAULT,
-  lingerMs: 0,
-  uploadBytes: 100 * MIB,
-  uploadSegments: 0,
-  uploadIntervalMs: 0,
-  logCacheBytes: 0,
-  blockCacheBytes: MIB,
-  isMirrored: true,
-};
-const NO_ADDRESSES = { pico: null, durableStreams: null, admin: null };
+const SETTINGS = coreSettings({ isMirrored: true });
 const create = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, fork: null };
 
 /** One bucket, and databases that come and go. */
