@@ -16,6 +16,9 @@ import type { S3Calls } from "./s3-calls.ts";
 import type { S3Connection } from "./s3-connection.ts";
 import { badAnswer, refusalOf } from "./s3-failure.ts";
 
+/** Least keys of a page that is asked for: in one of a single key no order would show. */
+const PAGE_KEYS_MIN = 32;
+
 interface RawPage {
   /** As they came, with all keys of the store that begin with the prefix. */
   readonly objects: readonly ListedObject[];
@@ -60,7 +63,7 @@ export class S3Lister {
   async #listOrdered(prefix: string, after: string | null, limit: number): Promise<ListPage | null> {
     let token: string | null = null;
     for (let pages = 0; pages < S3_LIST_PAGES_MAX; pages++) {
-      const page: RawPage = await this.#ask({ prefix, after, token, limit });
+      const page: RawPage = await this.#ask({ prefix, after, token, limit: Math.max(limit, PAGE_KEYS_MIN) });
       if (!isInOrder(page.objects, prefix, after)) return null;
       const last = page.objects.at(-1)?.key ?? null;
       if (last === null) {

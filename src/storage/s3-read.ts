@@ -62,7 +62,11 @@ async function get(
   signal: AbortSignal,
 ): Promise<ObjectAnswer | null> {
   try {
-    return await connection.request({ method: "GET", key, headers, signal }, expected);
+    const answer = await connection.request({ method: "GET", key, headers, signal }, expected);
+    // An empty answer of something that is no store would pass for an empty object.
+    if (answer.status !== 416 && answer.headers.get("etag") === null)
+      throw badAnswer(answer.status, "the answer does not name what it has");
+    return answer;
   } catch (error) {
     if (isRefusedAs(error, "NoSuchKey") && error.failure.status === 404) return null;
     throw error;
