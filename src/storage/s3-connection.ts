@@ -179,7 +179,8 @@ export class S3Connection {
     const { code } = error.failure;
     if (code === "RequestTimeTooSkewed" && serverTimeMs !== null) {
       this.#skewMs = serverTimeMs - this.#clock.nowMs();
-      this.#client.config.systemClockOffset = this.#skewMs;
+      // The SDK reads the machine's clock.
+      this.#client.config.systemClockOffset = serverTimeMs - Date.now();
     }
     if (EXPIRED_CODES.has(code) && !this.#isRenewing) {
       this.#isRenewing = true;
