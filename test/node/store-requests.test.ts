@@ -37,6 +37,8 @@ const settings = {
   uploadIntervalMs: UPLOAD_INTERVAL_MS_DEFAULT,
   logCacheBytes: MIB,
   blockCacheBytes: MIB,
+  // The daily look at the whole store is meant to ask it.
+  scrubIntervalMs: 0,
 };
 
 async function startNode(lingerMs = 0) {
