@@ -39,6 +39,7 @@ const settings = {
   blockCacheBytes: MIB,
   // The daily look at the whole store is meant to ask it.
   scrubIntervalMs: 0,
+  isMirrored: true,
 };
 
 async function startNode(lingerMs = 0) {
