@@ -177,6 +177,17 @@ const UPLOADS: readonly MetricDefinition[] = [
           { labels: { state: "destroyed" }, value: core.objects.destroyed },
         ],
   ),
+  coreCounter("pico_compactions_total", "Merges of data objects that were carried out", ({ compaction }) => compaction.planCount),
+  coreCounter("pico_compaction_failures_total", "Rounds of compaction that failed", ({ compaction }) => compaction.failureCount),
+  coreCounter("pico_compaction_read_bytes_total", "Bytes that compaction read", ({ compaction }) => compaction.bytesRead),
+  coreCounter("pico_compaction_written_bytes_total", "Bytes that compaction wrote", ({ compaction }) => compaction.bytesWritten),
+  coreCounter(
+    "pico_compaction_dropped_bytes_total",
+    "Bytes by which live objects became less",
+    ({ compaction }) => compaction.bytesDropped,
+  ),
+  coreCounter("pico_dead_objects_total", "Data objects destroyed without a merge", ({ compaction }) => compaction.deadObjectCount),
+  coreGauge("pico_compaction_unusable_objects", "Data objects that cannot be compacted", ({ compaction }) => compaction.unusableCount),
   coreCounter("pico_removed_objects_total", "Destroyed data objects that this process removed", ({ removal }) => removal.removedCount),
   coreCounter(
     "pico_removal_refusals_total",

@@ -1,4 +1,5 @@
 /** The figures of a node as operators are shown them: plain numbers, taken from its parts when asked. */
+import type { CompactionFigures } from "../engine/compactor.ts";
 import type { EngineFigures } from "../engine/engine.ts";
 import type { RemovalFigures } from "../engine/object-removal.ts";
 import type { ScrubRun } from "../engine/scrub-report.ts";
@@ -34,6 +35,7 @@ export interface CoreFigures {
   readonly metadata: MetadataFigures;
   readonly objects: ObjectFigures;
   readonly removal: RemovalFigures;
+  readonly compaction: CompactionFigures;
   readonly caches: Readonly<Record<"log" | "block", CacheFigures>>;
   /** The last comparison of store and metadata that is over; null: none since the start. */
   readonly lastScrub: ScrubRun | null;

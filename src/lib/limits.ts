@@ -98,6 +98,28 @@ export const OBJECT_CREATE_ATTEMPTS_MAX = 5;
 /** A failed attempt waits this long for the commands that give its objects up. */
 export const OBJECT_GIVE_UP_MS = 10_000;
 
+// Compaction (DESIGN 6).
+/** Between two looks of the lease holder at what there is to merge; a look asks the store for nothing. */
+export const COMPACTION_INTERVAL_MS = 1000;
+/** Objects of level 0, and objects of a deeper level that cover one place, that are merged. So many a level are asked for a stream, at most. */
+export const COMPACTION_DEPTH_MAX = 8;
+/** Inputs of one merge, and their bytes. */
+export const COMPACTION_INPUTS_MAX = 64;
+export const COMPACTION_INPUT_BYTES_MAX = 1024 * MIB;
+/** A level needs eight times the objects of the one above it: this one is never reached by merging alone. */
+export const COMPACTION_LEVEL_MAX = 20;
+/** What a merge holds of its inputs, all together and of one; the object being written comes on top. */
+export const COMPACTION_READ_BYTES = 32 * MIB;
+export const COMPACTION_WINDOW_BYTES_MAX = 4 * MIB;
+/** Objects with this share of dead bytes are rewritten: so live objects hold at most 1.25 times the live bytes. */
+export const COMPACTION_DEAD_SHARE_MIN = 0.2;
+/** Objects whose index one round looks at for dead bytes. */
+export const COMPACTION_LOOKS_PER_ROUND = 4;
+/** An object of which a few streams died is looked at again after this long. */
+export const COMPACTION_LOOK_AGAIN_MS = 10 * 60_000;
+/** An input that could not be read is left alone for this long. */
+export const COMPACTION_DAMAGE_RETRY_MS = 60 * 60_000;
+
 /** Long work gives way to other work after this much: a millisecond or two. */
 export const WORK_SLICE_BYTES = 1 * MIB;
 export const WORK_SLICE_STEPS = 512;
@@ -364,6 +386,9 @@ export function assertLimitsAgree(): void {
   assert(FILE_CALL_TIMEOUT_MS * 2 <= LATE_WRITE_MS, "a call of a store is over before its effect is held to be settled");
   assert(REMOVAL_DELAY_MS < LATE_WRITE_MS, "an object is deleted a first time before the last");
   assert(OBJECT_CREATE_MS_MAX < LATE_WRITE_MS, "an object that was begun in time is there before it is deleted for the last time");
+  assert(S3_CALL_TIMEOUT_MS <= OBJECT_CREATE_MS_MAX, "a create that was begun in time ends before the object expires");
+  assert(COMPACTION_DEPTH_MAX <= COMPACTION_INPUTS_MAX, "one merge takes all that cover a place");
+  assert(COMPACTION_DEPTH_MAX * OBJECT_BYTES_TARGET <= COMPACTION_INPUT_BYTES_MAX, "one merge takes all that cover a place");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= TEMPORARY_FILE_KEEP_MS, "a temporary file outlives the call that writes it");
   assert(MAINTENANCE_COMMANDS_PER_ROUND < PROPOSALS_WAITING_MAX, "a round of maintenance does not fill the queue of proposals");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= HEARTBEAT_LIVE_MS, "a node that lives is seen to live");

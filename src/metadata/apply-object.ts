@@ -61,10 +61,15 @@ export function applyCommit(context: ApplyContext, command: CommandOf<"commit">)
   return done();
 }
 
+/**
+ * Replaces live objects by a run: outputs of one level whose ranges of places ascend and are disjoint, with
+ * no stream that lies outside of what the inputs span, and no more records than they had. No outputs: nothing
+ * of the inputs was still needed.
+ */
 export function applyCompact(context: ApplyContext, command: CommandOf<"compact">): Outcome {
   const inputs = objectsIn(context, command.inputs, (entry) => entry.state === "live");
   if (!Array.isArray(inputs)) return inputs;
-  const fault = faultOfOutputs(context, command.outputs);
+  const fault = faultOfOutputs(context, command.outputs) ?? faultOfRun(inputs, command.outputs);
   if (fault !== null) return fault;
   for (const entry of inputs) putDestroyed(context, entry);
   makeLive(context, command.outputs);
@@ -117,6 +122,24 @@ function faultOfOutputs(context: ApplyContext, summaries: readonly ObjectSummary
     (entry) => entry.state === "prepared" && sameRegistration(entry.preparedBy, proposer.name),
   );
   return Array.isArray(found) ? null : found;
+}
+
+/** Why the outputs cannot take the place of the inputs; null where they can. Fact `objectId`: the output. */
+function faultOfRun(inputs: readonly ObjectEntry[], outputs: readonly ObjectSummary[]): Outcome | null {
+  const replaced = inputs.flatMap(({ summary }) => (summary === null ? [] : [summary]));
+  const lowestId = Math.min(...replaced.map(({ first }) => first.streamId));
+  const highestId = Math.max(...replaced.map(({ last }) => last.streamId));
+  const recordsMax = replaced.reduce((sum, { recordCount }) => sum + recordCount, 0);
+  let records = 0;
+  let before: ObjectSummary | null = null;
+  for (const output of outputs) {
+    records += output.recordCount;
+    const isInOrder = before === null || (output.level === before.level && comparePlaces(before.last, output.first) < 0);
+    const isInside = output.first.streamId >= lowestId && output.last.streamId <= highestId;
+    if (!isInOrder || !isInside || records > recordsMax) return refused("object_state", { objectId: output.objectId });
+    before = output;
+  }
+  return null;
 }
 
 function makeLive({ state, index }: ApplyContext, summaries: readonly ObjectSummary[]): void {

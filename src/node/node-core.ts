@@ -10,6 +10,8 @@
  * proves that nobody else writes it, reads are served from the replay meanwhile (FAULTS W10).
  */
 import { BlockCache } from "../engine/block-cache.ts";
+import { CompactionLoop } from "../engine/compaction-loop.ts";
+import { COMPACTION_SETTINGS, type CompactionSettings } from "../engine/compaction-settings.ts";
 import { DataObjectReaders } from "../engine/data-object-readers.ts";
 import { Engine, type EngineSettings } from "../engine/engine.ts";
 import { ObjectRemoval } from "../engine/object-removal.ts";
@@ -53,6 +55,8 @@ export interface NodeCoreSettings extends EngineSettings {
   readonly isMirrored?: boolean;
   /** Between two scrubs by themselves; 0: none. */
   readonly scrubIntervalMs: number;
+  /** @default COMPACTION_SETTINGS */
+  readonly compaction?: CompactionSettings;
 }
 
 export interface NodeCoreComponents {
@@ -79,6 +83,7 @@ export class NodeCore {
   readonly blockCache: BlockCache;
   readonly streams: Streams;
   readonly router: Router;
+  readonly compaction: CompactionLoop;
   /** What every delete in the store asks first. */
   readonly removalGate: RemovalGate;
   readonly removal: ObjectRemoval;
@@ -90,7 +95,7 @@ export class NodeCore {
   readonly #components: NodeCoreComponents;
   readonly #uploader: Uploader;
   /** Work that the lease allows, on the store. */
-  readonly #loops: readonly BackgroundLoop[];
+  readonly #loops: readonly Pick<BackgroundLoop, "start" | "stop" | "record">[];
   readonly #ids: StreamIds;
   /** Registrations whose streams are served here, by `formatRegistration`. */
   readonly #own = new Set<string>();
@@ -157,6 +162,17 @@ export class NodeCore {
     this.scrubber = new Scrubber({ clusterId, clock, random, log, metadata, store, gate: this.removalGate });
     const { scrubIntervalMs: intervalMs } = settings;
     const scrubs = new ScrubSchedule({ scrubber: this.scrubber, intervalMs, isLeaseHeld: () => metadata.isLeaseHeld, clock });
+    this.compaction = new CompactionLoop({
+      clusterId,
+      clock,
+      random,
+      log,
+      metadata,
+      store,
+      settings: settings.compaction ?? COMPACTION_SETTINGS,
+      isAllowed: () => metadata.isLeaseHeld && this.#phase === "serving",
+      onFatal: fail,
+    });
     this.#loops = [
       new BackgroundLoop({
         name: "removal",
@@ -176,6 +192,7 @@ export class NodeCore {
         round: async () => scrubs.look(),
         onFatal: fail,
       }),
+      this.compaction,
     ];
     this.#ids = new StreamIds(metadata);
     const isOwn = (name: RegistrationName) => this.#own.has(formatRegistration(name));

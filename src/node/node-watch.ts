@@ -87,7 +87,7 @@ export class NodeWatch {
 }
 
 function coreFigures(core: NodeCore): CoreFigures {
-  const { metadata, engine, streams, blockCache, removal, scrubber } = core;
+  const { metadata, engine, streams, blockCache, removal, scrubber, compaction } = core;
   return {
     streamCount: metadata.view.streamCount,
     openCount: streams.sessionCount,
@@ -100,6 +100,7 @@ function coreFigures(core: NodeCore): CoreFigures {
     removal: removal.figures,
     lastScrub: scrubber.lastRun,
     scrubSucceededAtMs: scrubber.lastSuccessAtMs,
+    compaction: compaction.figures,
     loops: core.loops,
   };
 }

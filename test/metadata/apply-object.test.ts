@@ -1,5 +1,5 @@
-import { expect, test } from "bun:test";
-import type { Command } from "../../src/metadata/command.ts";
+import { describe, expect, test } from "bun:test";
+import type { Command, ObjectSummary } from "../../src/metadata/command.ts";
 import { checkInvariants } from "../../src/metadata/invariants.ts";
 import { nodeName, StateFixture, summaryOf, verdict } from "./state-fixture.ts";
 
@@ -108,6 +108,42 @@ test("a compaction replaces live inputs by prepared outputs, once", () => {
   checkInvariants(f.state);
 });
 
+describe("outputs of a compaction that are no run in the place of its inputs are refused", () => {
+  const place = (streamId: number, offset: number) => ({ streamId, offset });
+  const cases: Record<string, readonly Partial<ObjectSummary>[]> = {
+    "a stream below the inputs": [{ first: place(9, 0) }],
+    "a stream above the inputs": [{ last: place(21, 0) }],
+    "more records than the inputs had": [{ recordCount: 4 }, { first: place(16, 0), recordCount: 7 }],
+    "two that overlap": [{ last: place(16, 5) }, { first: place(16, 5) }],
+    "two out of order": [{ first: place(16, 0) }, { last: place(15, 5) }],
+    "two of different levels": [{ last: place(15, 5) }, { first: place(16, 0), level: 2 }],
+  };
+  test.each(Object.entries(cases))("%s", (_, changes) => {
+    const f = pair();
+    const inputs = f.prepare(A, 2);
+    const objects = inputs.map((objectId) => ({ ...summaryOf(objectId, 10, 20), recordCount: 5 }));
+    f.run(A, { type: "commit", wal: A, from: 0, to: 1, objects, closedStreams: [] });
+    const ids = f.prepare(A, 2);
+    const outputs = changes.map((change, at) => ({ ...summaryOf(ids[at] ?? 0, 10, 20, 1), ...change }));
+    const refused = f.run(A, { type: "compact", inputs, outputs });
+    expect(verdict(refused)).toBe("object_state");
+    expect(refused.facts.objectId).toBe(outputs.at(-1)?.objectId ?? 0);
+    expect(inputs.map((objectId) => f.state.object(objectId)?.state)).toEqual(["live", "live"]);
+    checkInvariants(f.state);
+  });
+
+  test("as are any where there is no input; of inputs that are all dead there may be none", () => {
+    const f = pair();
+    const inputs = f.prepare(A, 1);
+    f.run(A, commitOf(A, 0, 1, inputs));
+    const [output = 0] = f.prepare(A, 1);
+    expect(verdict(f.run(A, { type: "compact", inputs: [], outputs: [summaryOf(output)] }))).toBe("object_state");
+    expect(verdict(f.run(A, { type: "compact", inputs, outputs: [] }))).toBe("applied");
+    expect(f.state.object(inputs[0] ?? 0)?.state).toBe("destroyed");
+    checkInvariants(f.state);
+  });
+});
+
 test("only destroyed objects are removed, all of a command or none", () => {
   const f = pair();
   const [destroyed = 0, live = 0] = f.prepare(A, 2);
@@ -122,8 +158,8 @@ test("only destroyed objects are removed, all of a command or none", () => {
 
 test("objects of a stream come lowest level first, newest commit first, and only those that reach the offset", () => {
   const f = pair();
-  const ids = f.prepare(A, 5);
-  const [a = 0, b = 0, c = 0, d = 0, e = 0] = ids;
+  const ids = f.prepare(A, 6);
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, input = 0] = ids;
   const at = (objectId: number, level: number, first: [number, number], last: [number, number]) => ({
     ...summaryOf(objectId, 0, 0, level),
     first: { streamId: first[0], offset: first[1] },
@@ -131,7 +167,9 @@ test("objects of a stream come lowest level first, newest commit first, and only
   });
   f.run(A, { type: "commit", wal: A, from: 0, to: 1, objects: [at(a, 0, [1, 0], [9, 5])], closedStreams: [] });
   f.run(A, { type: "commit", wal: A, from: 1, to: 2, objects: [at(b, 0, [5, 10], [5, 20])], closedStreams: [] });
-  f.run(A, { type: "compact", inputs: [], outputs: [at(c, 1, [1, 0], [5, 9]), at(d, 1, [5, 10], [5, 30]), at(e, 1, [6, 0], [6, 9])] });
+  const whole = { ...at(input, 0, [1, 0], [9, 9]), recordCount: 9 };
+  f.run(A, { type: "commit", wal: A, from: 2, to: 3, objects: [whole], closedStreams: [] });
+  f.run(A, { type: "compact", inputs: [input], outputs: [at(c, 1, [1, 0], [5, 9]), at(d, 1, [5, 10], [5, 30]), at(e, 1, [6, 0], [6, 9])] });
   const found = (streamId: number, offset?: number) => f.state.liveObjectsOf(streamId, offset).map((entry) => entry.objectId);
   expect(found(5)).toEqual([b, a, d, c]);
   expect(found(5, 10)).toEqual([b, a, d]);

@@ -66,6 +66,7 @@ test("what is appended and read over both protocols is in the samples, to the re
 test("each background loop tells its last success", async () => {
   await using node = await MemoryNode.start();
   const names = [
+    "compaction",
     "expiry",
     "heartbeat",
     "lease",

@@ -78,8 +78,17 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
   };
 
   function settingsOf(options: SimulationOptions, nodeId: number): NodeCoreSettings {
-    const { backlogBytesMax, segmentBytes, lingerMs, uploadBytes, uploadSegments, uploadIntervalMs, logCacheBytes, blockCacheBytes } =
-      options;
+    const {
+      backlogBytesMax,
+      segmentBytes,
+      lingerMs,
+      uploadBytes,
+      uploadSegments,
+      uploadIntervalMs,
+      logCacheBytes,
+      blockCacheBytes,
+      compaction,
+    } = options;
     return {
       nodeId,
       nodeEpoch: null,
@@ -95,6 +104,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
       logCacheBytes,
       blockCacheBytes,
       scrubIntervalMs: 0,
+      compaction,
     };
   }
 }

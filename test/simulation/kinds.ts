@@ -44,6 +44,8 @@ export const REQUIRED_KINDS: readonly string[] = [
   "command trim_stream",
   "command prepare_objects",
   "command commit",
+  "command compact",
+  "command destroy_objects",
   "snapshot",
 ];
 

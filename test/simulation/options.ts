@@ -2,7 +2,7 @@
  * Everything that a seed decides before its run begins: how much load, which faults, which limits of the
  * server are made small. Printed with the seed, so that a failure says under what it happened.
  */
-
+import type { CompactionSettings } from "../../src/engine/compaction-settings.ts";
 import { type DiskWeather, drawDiskWeather } from "./seams/disk-weather.ts";
 import { drawWeather, type Weather } from "./seams/weather.ts";
 import { Prng } from "./world/prng.ts";
@@ -54,6 +54,7 @@ export interface SimulationOptions {
   readonly blockCacheBytes: number;
   readonly snapshotEveryCommands: number;
   readonly walFileBytes: number;
+  readonly compaction: CompactionSettings;
 }
 
 export const OPERATIONS_MIN = 300;
@@ -101,8 +102,31 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     blockCacheBytes: size(1, 500_000),
     snapshotEveryCommands: size(2, 200),
     walFileBytes: size(16, 256) * 4096,
+    compaction: drawCompaction(prng),
   };
   return { ...drawn, ...fixed };
+}
+
+/** So small that plans of every kind come up, objects hold a few records, and streams span objects. */
+function drawCompaction(prng: Prng): CompactionSettings {
+  const size = (low: number, high: number): number => Math.round(prng.magnitude(low, high));
+  const objectBytesTarget = size(1500, 100_000);
+  return {
+    depthMax: prng.between(2, 5),
+    inputsMax: prng.between(2, 20),
+    inputBytesMax: size(5000, 1_000_000),
+    smallBytes: objectBytesTarget / prng.between(2, 8),
+    levelMax: prng.between(2, 20),
+    intervalMs: size(100, 10_000),
+    objectBytesTarget,
+    blockBytesTarget: size(100, 20_000),
+    leafBytes: 32 * prng.between(2, 64),
+    readBytes: size(100, 100_000),
+    windowBytesMax: size(50, 50_000),
+    deadShareMin: prng.pick([0.01, 0.2, 0.5]),
+    looksPerRound: prng.between(1, 5),
+    lookAgainMs: size(500, 60_000),
+  };
 }
 
 /** One line, for the report. */

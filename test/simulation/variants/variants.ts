@@ -7,6 +7,7 @@
 import type { NodeFactory } from "../cluster.ts";
 import { composeNodeFactory } from "../compose-node.ts";
 import { AcknowledgeBeforeDurable } from "./acknowledge-before-durable.ts";
+import { dropTailStates, dropWhatForksNeed, noteCompacting } from "./compaction-drops.ts";
 import { forgetSessionsBeforeUpload } from "./forget-sessions-before-upload.ts";
 import { OtherBytesOnRetry } from "./other-bytes-on-retry.ts";
 import { chooseTailStateByCommitOrder } from "./tail-state-by-commit-order.ts";
@@ -47,6 +48,18 @@ export const VARIANTS: readonly Variant[] = [
     fault: "an upload leaves out the first segment of the interval that it commits",
     factory: composeNodeFactory(),
     install: uploadNoPrefix,
+  },
+  {
+    name: "compaction-drops-tail-states",
+    fault: "compaction carries the records of streams on and not their tail states",
+    factory: composeNodeFactory(),
+    install: dropTailStates,
+  },
+  {
+    name: "compaction-drops-what-forks-need",
+    fault: "compaction drops what a stream itself has trimmed, though forks still read it",
+    factory: composeNodeFactory({ core: noteCompacting }),
+    install: dropWhatForksNeed,
   },
   {
     name: "other-bytes-on-retry",

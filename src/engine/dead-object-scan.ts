@@ -1,0 +1,199 @@
+/**
+ * Finds live objects that are mostly dead: their streams were deleted, expired or trimmed since they were
+ * written. Which of them are looked at, and when:
+ *
+ * - each that was live when this node became the one who compacts, once;
+ * - each of which, since its last look, as many streams died as make it worth rewriting; and, after a while,
+ *   each of which any died. Deaths are counted from the applied commands by the ranges of the live objects.
+ *
+ * So a node at rest asks the store for nothing, and a look costs an object's index and, where streams share
+ * its blocks, its tail states.
+ *
+ * Invariant: nothing is concluded from an error. An object counts as wholly dead only where every stream in
+ * it was named by it, and the view knows none of them (FAULTS G1).
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Command, Outcome } from "../metadata/command.ts";
+import type { ObjectEntry } from "../metadata/entries.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import { type DeadBytes, estimateDeadBytes, type ObjectStreams } from "./dead-bytes.ts";
+import { keptRangeOf } from "./kept-range.ts";
+import { ObjectScan, type ScanComponents } from "./object-scanner.ts";
+import type { PacedWork } from "./paced-work.ts";
+
+export interface DeadObjectScanOptions {
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly metadata: Pick<Metadata, "view">;
+  readonly scanComponents: (pace: PacedWork) => ScanComponents;
+  readonly windowBytes: number;
+  readonly deadShareMin: number;
+  readonly lookAgainMs: number;
+  readonly isUsable: (entry: ObjectEntry) => boolean;
+}
+
+/** An object that is worth rewriting, or not even that. */
+export interface DeadFinding {
+  readonly entry: ObjectEntry;
+  readonly isWhollyDead: boolean;
+}
+
+interface Marks {
+  /** Streams that died in the object's range since the last look, an upper bound. */
+  count: number;
+  lookedAtMs: number;
+}
+
+export class DeadObjectScan {
+  readonly #options: DeadObjectScanOptions;
+  /** Live at the begin and not looked at yet, newest last. */
+  #unlooked: number[] = [];
+  /** Of live objects in whose range streams died; never more than there are live objects. */
+  readonly #marks = new Map<number, Marks>();
+
+  constructor(options: DeadObjectScanOptions) {
+    this.#options = options;
+  }
+
+  /** Begins anew: each live object will be looked at. */
+  begin(): void {
+    this.#marks.clear();
+    this.#unlooked = [];
+    for (const { objectId, state } of this.#options.metadata.view.objects()) if (state === "live") this.#unlooked.push(objectId);
+    this.#unlooked.reverse();
+  }
+
+  /** Takes in an applied command. */
+  note(command: Command, outcome: Outcome): void {
+    const isRemoval = command.type === "acquire_stream" && !outcome.applied && outcome.code === "expired";
+    if (!outcome.applied && !isRemoval) return;
+    switch (command.type) {
+      case "delete_stream":
+      case "expire_stream":
+      case "trim_stream":
+      case "acquire_stream":
+        if (command.type !== "acquire_stream" || isRemoval) this.#mark(command.streamId);
+        return;
+      case "compact":
+        for (const objectId of command.inputs) this.#marks.delete(objectId);
+        return;
+      case "destroy_objects":
+        for (const objectId of command.objectIds) this.#marks.delete(objectId);
+        return;
+      default:
+    }
+  }
+
+  /** The object is to be looked at again: what came of its finding failed. */
+  again(objectId: number): void {
+    this.#unlooked.push(objectId);
+  }
+
+  /** Objects that wait for their first look. */
+  get waitingCount(): number {
+    return this.#unlooked.length;
+  }
+
+  /** Looks at up to `looks` objects; returns the first that is dead enough, null where none of them is. */
+  async next(looks: number, pace: PacedWork): Promise<DeadFinding | null> {
+    for (let look = 0; look < looks; look++) {
+      const entry = this.#take();
+      if (entry === null) return null;
+      try {
+        const { deadBytes, bytes, isWhollyDead } = await this.#look(entry, pace);
+        if (isWhollyDead || deadBytes >= bytes * this.#options.deadShareMin) return { entry, isWhollyDead };
+      } catch (error) {
+        this.again(entry.objectId);
+        throw error;
+      }
+    }
+    return null;
+  }
+
+  #mark(streamId: number): void {
+    const { view } = this.#options.metadata;
+    for (const { objectId } of view.liveObjectsOf(streamId)) {
+      const marks = this.#marks.get(objectId);
+      if (marks === undefined) this.#marks.set(objectId, { count: 1, lookedAtMs: this.#options.clock.monotonicMs() });
+      else marks.count += 1;
+    }
+  }
+
+  /** The next object that is due, live and usable. */
+  #take(): ObjectEntry | null {
+    const { view } = this.#options.metadata;
+    for (let objectId = this.#unlooked.pop(); objectId !== undefined; objectId = this.#unlooked.pop()) {
+      const entry = view.object(objectId);
+      if (entry?.state !== "live" || !this.#options.isUsable(entry)) continue;
+      this.#looked(objectId);
+      return entry;
+    }
+    for (const [objectId, marks] of this.#marks) {
+      const entry = view.object(objectId);
+      if (entry?.state !== "live") this.#marks.delete(objectId);
+      else if (this.#isDue(entry, marks) && this.#options.isUsable(entry)) {
+        this.#looked(objectId);
+        return entry;
+      }
+    }
+    return null;
+  }
+
+  #isDue({ summary }: ObjectEntry, { count, lookedAtMs }: Marks): boolean {
+    if (count === 0 || summary === null) return false;
+    if (count >= summary.streamCount * this.#options.deadShareMin) return true;
+    return this.#options.clock.monotonicMs() - lookedAtMs >= this.#options.lookAgainMs;
+  }
+
+  #looked(objectId: number): void {
+    const marks = this.#marks.get(objectId);
+    if (marks === undefined) return;
+    marks.count = 0;
+    marks.lookedAtMs = this.#options.clock.monotonicMs();
+  }
+
+  async #look(entry: ObjectEntry, pace: PacedWork): Promise<DeadBytes> {
+    const { scanComponents, windowBytes, metadata } = this.#options;
+    const scan = await ObjectScan.open(scanComponents(pace), entry, windowBytes);
+    const { footer, recordEntries, stateEntries } = scan;
+    const named = streamsOfIndex(scan);
+    const streams = named.ids.length === footer.streamCount ? named : await streamsOf(scan, named, pace);
+    const stateBytes = stateEntries.reduce((sum, { length }) => sum + length, 0);
+    const object = { ...footer, recordBlocks: recordEntries, stateBytes };
+    return estimateDeadBytes(object, streams, (streamId) => keptRangeOf(metadata.view, streamId));
+  }
+}
+
+/** The streams that the index names. */
+function streamsOfIndex({ footer, recordEntries, stateEntries }: ObjectScan): ObjectStreams {
+  const ids = new Set([footer.first.streamId, footer.last.streamId]);
+  for (const { streamId } of recordEntries) ids.add(streamId);
+  for (const { streamId } of stateEntries) ids.add(streamId);
+  const sorted = [...ids].sort((left, right) => left - right);
+  return { ids: sorted, nextOffsets: sorted.map(() => null) };
+}
+
+/** Those, and the ones that have a tail state in the object: all of them, but for streams that go on in another object. */
+async function streamsOf(scan: ObjectScan, named: ObjectStreams, pace: PacedWork): Promise<ObjectStreams> {
+  const { states } = scan;
+  const ids: number[] = [];
+  const nextOffsets: (number | null)[] = [];
+  let namedAt = 0;
+  const takeNamed = (below: number) => {
+    for (let id = named.ids[namedAt]; id !== undefined && id <= below; id = named.ids[++namedAt]) {
+      if (id === below) continue;
+      ids.push(id);
+      nextOffsets.push(null);
+    }
+  };
+  for (let streamId = states.streamId; streamId !== null; streamId = states.streamId) {
+    takeNamed(streamId);
+    ids.push(streamId);
+    nextOffsets.push((await states.take()).nextOffset);
+    await pace.step(STREAM_BYTES);
+  }
+  takeNamed(Number.POSITIVE_INFINITY);
+  return { ids, nextOffsets };
+}
+
+/** What a stream costs, for the pace. */
+const STREAM_BYTES = 64;
