@@ -78,6 +78,11 @@ export class BlockCache {
     return blocks;
   }
 
+  /** Keeps bytes, checked by the caller, that came along with others; a key that is known or under way stays as it is. */
+  offer(key: string, bytes: Uint8Array): void {
+    if (!this.has(key)) this.#keep(key, ownBytes(bytes));
+  }
+
   async #load(keys: readonly string[], load: () => Promise<readonly Uint8Array[]>): Promise<readonly Uint8Array[]> {
     try {
       const blocks = await load();

@@ -180,7 +180,10 @@ export class DataObjectReaders {
     return checked(target, target.sizeBytes - head.length, target.sizeBytes, (what) => new DataObjectHead(head, what));
   }
 
-  /** One ranged read, where filter and top index are small; else one more for what lies before. */
+  /**
+   * One ranged read, where filter and top index are small; else one more for what lies before. Leaves that the
+   * first read brought along are kept too: of most objects all of them.
+   */
   async #loadHead(target: Target): Promise<readonly Uint8Array[]> {
     const readFrom = Math.max(0, target.sizeBytes - OBJECT_HEAD_READ_BYTES);
     const end = await this.#read(target, readFrom, target.sizeBytes);
@@ -188,6 +191,16 @@ export class DataObjectReaders {
     const start = checked(target, readFrom, target.sizeBytes, (what) => headStart(end, identity, what));
     const head = start >= readFrom ? end.subarray(start - readFrom) : concatBytes([await this.#read(target, start, readFrom), end]);
     checked(target, start, target.sizeBytes, (what) => checkHead(head, what));
+    const { recordLeaves, stateLeaves } = new DataObjectHead(head, target.key);
+    for (const leaves of [recordLeaves, stateLeaves]) {
+      for (let at = leaves.count - 1; at >= 0; at--) {
+        const { position, length, checksum } = leaves.at(at);
+        if (position < readFrom) break;
+        const leaf = end.subarray(position - readFrom, position - readFrom + length);
+        // A damaged one is named to whoever needs it.
+        if (leaf.length === length && checksum64(leaf) === checksum) this.cache.offer(blockKey(target, position), leaf);
+      }
+    }
     return [head];
   }
 
@@ -205,7 +218,7 @@ export class DataObjectReaders {
    * not cached. The request for the last needed one brings those ahead along.
    */
   async #blocks(target: Target, needed: readonly IndexEntry[], ahead: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
-    const keyOf = (entry: IndexEntry) => `${target.objectId}:${entry.position}`;
+    const keyOf = (entry: IndexEntry) => blockKey(target, entry.position);
     const found = needed.map((entry) => this.cache.find(keyOf(entry)));
     const runs: { readonly firstAt: number; readonly entries: IndexEntry[] }[] = [];
     for (const [at, entry] of needed.entries()) {
@@ -310,6 +323,10 @@ function collectBatches(
       at = batch.end;
     }
   });
+}
+
+function blockKey({ objectId }: Target, position: number): string {
+  return `${objectId}:${position}`;
 }
 
 function isNextTo(before: IndexEntry | undefined, entry: IndexEntry): boolean {

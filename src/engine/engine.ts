@@ -319,7 +319,7 @@ export class Engine {
   /** Which data objects hold the stream, for operators; opens nothing. */
   holdings(streamId: number, holdingsMax: number): Promise<StreamHoldings> {
     const { metadata, readers } = this.#components;
-    return findStreamHoldings(metadata.view, readers, streamId, holdingsMax);
+    return findStreamHoldings(metadata, readers, streamId, holdingsMax);
   }
 
   /** Timestamp of the record at `offset`, which must be readable; ms since 1970. */
