@@ -48,6 +48,8 @@ export interface NodeOptions {
   /** Output and log are appended to it. */
   readonly logPath: string;
   readonly flags?: readonly string[];
+  /** Variables beside those of this process. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export interface NodeExit {
@@ -76,13 +78,17 @@ export class NodeProcess {
 
   /** Starts the process and returns at once. */
   static spawn(options: NodeOptions): NodeProcess {
-    const { program, ports, dataDirectory, logPath, flags = [] } = options;
+    const { program, ports, dataDirectory, logPath, flags = [], environment = {} } = options;
     const words = ["serve", "--data-dir", dataDirectory];
     words.push("--listen", `127.0.0.1:${ports.pico}`, "--ds-listen", `127.0.0.1:${ports.durableStreams}`);
     words.push("--admin-listen", `127.0.0.1:${ports.admin}`, "--log-format", "json", ...flags);
     const log = openSync(logPath, "a");
     const startedMs = performance.now();
-    const child = Bun.spawn([...program, ...words], { cwd: "/", env: cleanEnvironment(), stdio: ["ignore", log, log] });
+    const child = Bun.spawn([...program, ...words], {
+      cwd: "/",
+      env: { ...cleanEnvironment(), ...environment },
+      stdio: ["ignore", log, log],
+    });
     closeSync(log);
     return new NodeProcess(options, child, startedMs);
   }

@@ -3,12 +3,16 @@
  * against `CONFORMANCE_URL`. The suite needs vitest under Node, so it is a child process; its JSON report
  * is counted here. Its option `subscriptions` stays off, which leaves its 6 subscription tests out: that
  * group is not offered. All others must have run and passed.
+ *
+ *   bun test/conformance/run.ts [--minio]     `--minio`: storage and WAL of the server are in a bucket of a real MinIO
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { isMinioThere, type MinioServer, startMinio } from "../../scripts/minio.ts";
 import { type ServerProcess, startServer } from "../pico/server-process.ts";
+import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { closeSuite } from "../support/test-report.ts";
 
 const TESTS_EXPECTED = 332;
@@ -33,15 +37,22 @@ async function main(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "pico-conformance-"));
   const givenUrl = process.env.CONFORMANCE_URL;
   let server: ServerProcess | null = null;
+  let minio: MinioServer | null = null;
   try {
+    if (process.argv.includes("--minio")) {
+      if (!isMinioThere()) return closeWithoutMinio();
+      minio = await startMinio();
+    }
+    const storage = minio === null ? [] : ["--storage", minio.uri()];
     // The suite waits for a long poll's end more often than not: a short one makes it quick.
-    server = givenUrl === undefined ? await startServer(["--long-poll-timeout-sec", "2"]) : null;
+    server = givenUrl === undefined ? await startServer(["--long-poll-timeout-sec", "2", ...storage], minio?.environment) : null;
     const url = givenUrl ?? server?.durableStreamsUrl;
     if (url === undefined) throw new Error("there is no Durable Streams listener to test");
     const report = await runSuite(url, join(folder, "report.json"));
     return close(report);
   } finally {
     await server?.stop();
+    await minio?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }

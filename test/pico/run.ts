@@ -2,8 +2,12 @@
  * Runs the Pico suite against the real server process, or against `PICO_URL` (and `PICO_DS_URL`, the
  * Durable Streams listener of the same node). A foreign server's settings are told by `PICO_LONG_POLL_SEC`,
  * `PICO_SSE_SEC` and `PICO_REQUEST_BYTES`.
+ *
+ *   bun test/pico/run.ts [--minio]     `--minio`: storage and WAL of the server are in a bucket of a real MinIO
  */
 
+import { isMinioThere, type MinioServer, startMinio } from "../../scripts/minio.ts";
+import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { appendCases } from "./cases/append-cases.ts";
 import { commonCases } from "./cases/common-cases.ts";
@@ -40,16 +44,31 @@ const PAGE_BYTES = 64 * 1024;
 process.exit(await main());
 
 async function main(): Promise<number> {
-  const result = process.env.PICO_URL === undefined ? await runOwnServer() : await runSuite(foreignTarget(process.env.PICO_URL), CASES);
-  return closeSuite(result.passed, result.failed, result.skipped);
+  if (process.env.PICO_URL !== undefined) return close(await runSuite(foreignTarget(process.env.PICO_URL), CASES));
+  if (!process.argv.includes("--minio")) return close(await runOwnServer(null));
+  if (!isMinioThere()) return closeWithoutMinio();
+  const minio = await startMinio();
+  try {
+    return close(await runOwnServer(minio));
+  } finally {
+    await minio.stop();
+  }
 }
 
-async function runOwnServer(): Promise<SuiteResult> {
-  const server = await startServer([
-    ...["--long-poll-timeout-sec", String(LONG_POLL_SECONDS)],
-    ...["--sse-max-duration-sec", String(SSE_SECONDS)],
-    ...["--max-request-size", String(REQUEST_BYTES)],
-  ]);
+function close({ passed, failed, skipped }: SuiteResult): number {
+  return closeSuite(passed, failed, skipped);
+}
+
+async function runOwnServer(minio: MinioServer | null): Promise<SuiteResult> {
+  const server = await startServer(
+    [
+      ...["--long-poll-timeout-sec", String(LONG_POLL_SECONDS)],
+      ...["--sse-max-duration-sec", String(SSE_SECONDS)],
+      ...["--max-request-size", String(REQUEST_BYTES)],
+      ...(minio === null ? [] : ["--storage", minio.uri()]),
+    ],
+    minio?.environment,
+  );
   const result = await runSuite(
     {
       picoUrl: server.picoUrl,

@@ -16,7 +16,7 @@ export interface ServerProcess {
 }
 
 /** Starts a server and waits until it says where it listens. Throws with what it wrote if it ends before. */
-export async function startServer(flags: readonly string[]): Promise<ServerProcess> {
+export async function startServer(flags: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
   const folder = mkdtempSync(join(tmpdir(), "pico-server-"));
   const child = Bun.spawn(
     [
@@ -29,7 +29,7 @@ export async function startServer(flags: readonly string[]): Promise<ServerProce
       "--no-admin",
       ...flags,
     ],
-    { cwd: root, env: cleanEnvironment(), stdio: ["ignore", "pipe", "inherit"] },
+    { cwd: root, env: { ...cleanEnvironment(), ...environment }, stdio: ["ignore", "pipe", "inherit"] },
   );
   async function stop(): Promise<number> {
     child.kill("SIGTERM");

@@ -16,7 +16,7 @@ import { HttpConnection } from "../cluster/http-connection.ts";
 import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess } from "../cluster/node-process.ts";
 import { describeCounts, type RoundLoad, StreamLoad } from "../cluster/stream-load.ts";
 import { verifyStreams } from "../cluster/stream-reading.ts";
-import { closeWithoutMinio } from "../support/minio.ts";
+import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { FAULTS, type Fault, FaultProxy } from "./fault-proxy.ts";

@@ -1,7 +1,6 @@
 /** Real MinIO for tests. Without one they are skipped and the reason is printed, except where `CI` is set: there it is a failure. */
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { isMinioThere, MINIO_CREDENTIALS, MINIO_MISSING, type MinioServer, startMinio } from "../../scripts/minio.ts";
-import { closeSuite } from "./test-report.ts";
 
 /**
  * As `describe`, for tests of a MinIO that is started before the first of them and ended behind the last. This process
@@ -31,13 +30,6 @@ export function describeOnMinio(name: string, define: (server: () => MinioServer
       return server;
     });
   });
-}
-
-/** Ends a suite that found no MinIO: a failure where `CI` is set, else a skip with its reason. Returns the exit code. */
-export function closeWithoutMinio(): number {
-  const isRequired = process.env.CI !== undefined;
-  console.log(`${isRequired ? "required here" : "skipped"}: ${MINIO_MISSING}`);
-  return closeSuite(0, isRequired ? 1 : 0, isRequired ? 0 : 1);
 }
 
 /** Credentials and region that a test double takes; returns what puts the environment back. */
