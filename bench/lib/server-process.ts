@@ -32,7 +32,8 @@ export class ServerProcess {
   static async start({ command, probe }: ServerCommand, logFile: string): Promise<ServerProcess> {
     const log = openSync(logFile, "a");
     const startedMs = performance.now();
-    const child = Bun.spawn([...command], { stdin: "ignore", stdout: log, stderr: log });
+    // Given, since what is not given is the environment of the start.
+    const child = Bun.spawn([...command], { env: process.env, stdin: "ignore", stdout: log, stderr: log });
     while (performance.now() - startedMs < START_MS_MAX && child.exitCode === null) {
       if (await answers(probe)) return new ServerProcess(child, performance.now() - startedMs);
       await Bun.sleep(LOOK_MS);

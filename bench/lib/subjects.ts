@@ -45,7 +45,7 @@ export function ourServer({ id, checkout, fromSource, flags }: OurServerOptions)
   const settings = flags.length === 0 ? "default settings" : flags.join(" ");
   return {
     id,
-    description: `PicoMQ ${commit}, ${useBinary ? "compiled" : `sources on Bun ${Bun.version}`}, local-disk WAL (fdatasync before each answer), ${settings}`,
+    description: `PicoMQ ${commit}, ${useBinary ? "compiled" : `sources on Bun ${Bun.version}`}, ${flags.some((flag) => flag.includes("s3:")) ? "" : "local-disk WAL (fdatasync before each answer), "}${settings}`,
     async prepare(folder) {
       const [pico, durableStreams, admin] = [await freePort(), await freePort(), await freePort()];
       const listeners = [
