@@ -1,0 +1,269 @@
+import { describe, expect, test } from "bun:test";
+import type { CompactionLoop } from "../../src/engine/compaction-loop.ts";
+import { PicoError } from "../../src/lib/errors.ts";
+import { COMPACTION_DAMAGE_RETRY_MS, PREPARED_OBJECT_TTL_MS } from "../../src/lib/limits.ts";
+import { quiet } from "../support/manual-clock.ts";
+import { CompactionBench, named, SMALL } from "./compaction-fixture.ts";
+import { namedStream } from "./data-object-fixtures.ts";
+
+const INTERVAL_MS = 1000;
+
+/** So that nothing is merged, and only dead objects are rewritten. */
+const NO_MERGES = { ...SMALL, depthMax: 1000, objectBytesTarget: 100_000 };
+
+async function rounds(bench: CompactionBench, count = 3): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    await bench.clock.advance(INTERVAL_MS);
+    await untilIdle(bench);
+  }
+}
+
+/** Work gives others their turns, so that it takes many of them. */
+async function untilIdle(bench: CompactionBench): Promise<void> {
+  let seen = -1;
+  for (let turns = 0; turns < 30; turns++) {
+    const calls = bench.store.reads.length + bench.proposed.length;
+    if (calls !== seen) turns = 0;
+    seen = calls;
+    await quiet();
+  }
+}
+
+async function started(bench: CompactionBench): Promise<CompactionLoop> {
+  const loop = bench.loop();
+  loop.start();
+  await rounds(bench);
+  return loop;
+}
+
+describe("the loop", () => {
+  test("merges until there is nothing to merge, then is quiet, and goes on with the next upload", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    for (let upload = 0; upload < 20; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    const loop = await started(bench);
+    expect(bench.live().length).toBeLessThan(SMALL.depthMax ?? 0 + 3);
+    expect(await bench.read(streamId, 0, 100)).toEqual(named(streamId, 0, 100));
+    expect(loop.figures.planCount).toBeGreaterThan(0);
+    expect(loop.record.lastSuccessMs).not.toBeNull();
+    bench.store.reads.length = 0;
+    const commands = bench.proposed.length;
+    await rounds(bench, 20);
+    expect(bench.store.reads).toEqual([]);
+    expect(bench.proposed.length).toBe(commands);
+    const plans = loop.figures.planCount;
+    for (let upload = 20; upload < 24; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    await rounds(bench);
+    expect(loop.figures.planCount).toBeGreaterThan(plans);
+    await loop.stop();
+    expect(bench.fatal).toEqual([]);
+  });
+
+  test("does nothing while another node holds the lease, and everything once this one does", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    bench.isAllowed = false;
+    for (let upload = 0; upload < 4; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    const loop = await started(bench);
+    expect(bench.store.reads).toEqual([]);
+    bench.isAllowed = true;
+    await rounds(bench);
+    expect(loop.figures.planCount).toBe(1);
+    await loop.stop();
+  });
+
+  test("after an error at any call of a round works in the next, and no object is lost or left prepared", async () => {
+    for (let at = 0; ; at++) {
+      const bench = new CompactionBench();
+      const streamId = await bench.create();
+      for (let upload = 0; upload < 4; upload++) await bench.upload([namedStream(streamId, upload * 40, 40)]);
+      let calls = 0;
+      bench.store.before = () => {
+        if (calls++ === at) throw new PicoError("storage_failed", "as the test says");
+      };
+      const loop = await started(bench);
+      await rounds(bench, 5);
+      expect(loop.figures.planCount).toBeGreaterThan(0);
+      expect(bench.inState("prepared")).toBe(0);
+      expect(bench.fatal).toEqual([]);
+      await loop.stop();
+      bench.store.before = () => {};
+      expect(await bench.read(streamId, 0, 160)).toEqual(named(streamId, 0, 160));
+      if (calls <= at) break;
+      expect(at).toBeLessThan(200);
+    }
+  });
+
+  test("leaves damaged inputs alone, says so, merges the others, and tries again much later", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    const [damaged] = await bench.upload([namedStream(streamId, 0, 5)]);
+    if (damaged === undefined) throw new Error("no object");
+    for (let upload = 1; upload < 6; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    await bench.store.damage(bench.keyOf(damaged), 20);
+    const loop = await started(bench);
+    expect(loop.figures).toMatchObject({ unusableCount: 1 });
+    expect(loop.figures.planCount).toBeGreaterThan(0);
+    expect(loop.record.lastError).toContain(bench.keyOf(damaged));
+    expect(loop.record.failures).toBe(1);
+    expect(bench.object(damaged.objectId).state).toBe("live");
+    expect(bench.fatal).toEqual([]);
+    // Nothing of it is read meanwhile.
+    bench.store.reads.length = 0;
+    await rounds(bench, 10);
+    expect(bench.store.reads).toEqual([]);
+    // It was the store, and that is well again.
+    bench.store.instead.clear();
+    await bench.clock.advance(COMPACTION_DAMAGE_RETRY_MS);
+    for (let upload = 6; upload < 10; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    await rounds(bench, 5);
+    expect(bench.object(damaged.objectId).state).toBe("destroyed");
+    expect(loop.figures.unusableCount).toBe(0);
+    await loop.stop();
+  });
+
+  test("that was too slow plans less the next time", async () => {
+    const bench = new CompactionBench({ ...SMALL, depthMax: 8, inputBytesMax: 20_000, objectBytesTarget: 1000 });
+    const streamId = await bench.create();
+    for (let upload = 0; upload < 16; upload++) await bench.upload([namedStream(streamId, upload * 40, 40)]);
+    let creates = 0;
+    bench.store.before = (call) => {
+      if (call === "create" && ++creates === 2) bench.metadata.databaseOffsetMs += PREPARED_OBJECT_TTL_MS + 1;
+    };
+    const sizes: number[] = [];
+    const { propose } = bench.metadata;
+    bench.metadata.propose = (command) => {
+      if (command.type === "compact") {
+        sizes.push(command.inputs.reduce((sum, objectId) => sum + (bench.object(objectId).summary?.sizeBytes ?? 0), 0));
+      }
+      return propose.call(bench.metadata, command);
+    };
+    const loop = bench.loop();
+    loop.start();
+    await rounds(bench, 10);
+    expect(loop.record.failures).toBe(1);
+    expect(sizes[0]).toBeLessThanOrEqual(10_000);
+    expect(Math.max(...sizes)).toBeGreaterThan(10_000);
+    expect(await bench.read(streamId, 0, 640)).toEqual(named(streamId, 0, 640));
+    await loop.stop();
+  });
+});
+
+describe("objects that are dead", () => {
+  test("for the greater part are rewritten in their level, wholly dead ones destroyed without a read of their records", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const ids = await bench.createMany(20);
+    const first = await bench.upload(ids.slice(0, 10).map((id) => namedStream(id, 0, 50)));
+    const second = await bench.upload(
+      ids.slice(10).map((id) => namedStream(id, 0, 50)),
+      2,
+    );
+    const loop = await started(bench);
+    expect(bench.live().length).toBe(first.length + second.length);
+    for (const id of ids.slice(0, 10)) await bench.delete(id);
+    for (const id of ids.slice(10, 14)) await bench.delete(id);
+    bench.store.reads.length = 0;
+    await rounds(bench, 5);
+    for (const { objectId } of first) expect(bench.object(objectId).state).toBe("destroyed");
+    const readOfFirst = bench.store.reads.filter(({ key }) => first.some((entry) => bench.keyOf(entry) === key));
+    const recordsRead = readOfFirst.filter(({ start }) => start === 8);
+    expect(recordsRead).toEqual([]);
+    expect(bench.live().map(({ summary }) => [summary?.level, summary?.streamCount])).toEqual([[2, 6]]);
+    expect(loop.figures).toMatchObject({ deadObjectCount: first.length, failureCount: 0 });
+    for (const id of ids.slice(14)) expect(await bench.read(id, 0, 50)).toEqual(named(id, 0, 50));
+    await loop.stop();
+  });
+
+  test("by trims are rewritten too; the tail states stay", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const ids = await bench.createMany(4);
+    await bench.upload(ids.map((id) => namedStream(id, 0, 50)));
+    const loop = await started(bench);
+    for (const id of ids) await bench.trim(id, 50);
+    await rounds(bench, 5);
+    expect(bench.records()).toBe(0);
+    for (const id of ids) expect((await bench.tail(id))?.nextOffset).toBe(50);
+    await loop.stop();
+  });
+
+  test("a little are left, and looked at once after a while; a node at rest asks for nothing", async () => {
+    const bench = new CompactionBench({ ...NO_MERGES, lookAgainMs: 100_000 });
+    const ids = await bench.createMany(20);
+    const objects = await bench.upload(ids.map((id) => namedStream(id, 0, 50)));
+    const loop = await started(bench);
+    await bench.delete(ids[3] ?? 0);
+    bench.store.reads.length = 0;
+    await rounds(bench, 5);
+    expect(bench.store.reads).toEqual([]);
+    await bench.clock.advance(100_000);
+    expect(bench.store.reads.length).toBeGreaterThan(0);
+    expect(bench.live().map(({ objectId }) => objectId)).toEqual(objects.map(({ objectId }) => objectId));
+    bench.store.reads.length = 0;
+    await bench.clock.advance(1_000_000);
+    expect(bench.store.reads).toEqual([]);
+    await loop.stop();
+  });
+
+  test("since before this node's turn are found at its begin", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const ids = await bench.createMany(10);
+    await bench.upload(ids.map((id) => namedStream(id, 0, 50)));
+    for (const id of ids) await bench.delete(id);
+    const loop = await started(bench);
+    expect(bench.live()).toEqual([]);
+    await loop.stop();
+  });
+
+  test("are not concluded from errors: with a store that fails, or an index that is damaged, every object stays", async () => {
+    for (const harm of ["store", "index"]) {
+      const bench = new CompactionBench(NO_MERGES);
+      const ids = await bench.createMany(10);
+      const [object] = await bench.upload(ids.map((id) => namedStream(id, 0, 50)));
+      if (object === undefined) throw new Error("no object");
+      for (const id of ids) await bench.delete(id);
+      if (harm === "index") await bench.store.damage(bench.keyOf(object), (object.summary?.sizeBytes ?? 0) - 100);
+      else
+        bench.store.before = () => {
+          throw new PicoError("storage_failed", "as the test says");
+        };
+      const loop = await started(bench);
+      expect(bench.live().length).toBe(1);
+      expect(loop.record.failures).toBeGreaterThan(0);
+      expect(bench.fatal).toEqual([]);
+      bench.store.before = () => {};
+      bench.store.instead.clear();
+      await rounds(bench, 3);
+      expect(bench.live().length).toBe(harm === "index" ? 1 : 0);
+      await loop.stop();
+    }
+  });
+});
+
+test("live objects hold at most 1.3 times the live bytes, a bounded number of rounds after most of them died", async () => {
+  const bench = new CompactionBench({ objectBytesTarget: 400_000, blockBytesTarget: 8000, smallBytes: 50_000 });
+  const streamCount = 500;
+  const [uploads, perUpload, bodyBytes] = [12, 4, 200];
+  const ids = await bench.createMany(streamCount);
+  for (let upload = 0; upload < uploads; upload++) {
+    await bench.upload(ids.map((id) => namedStream(id, upload * perUpload, perUpload, bodyBytes)));
+  }
+  const loop = await started(bench);
+  const kept = ids.filter((_, at) => at % 10 === 0);
+  for (const id of ids) if (!kept.includes(id)) await bench.delete(id);
+  const end = uploads * perUpload;
+  let liveBytes = 0;
+  for (const [at, id] of kept.entries()) {
+    const start = at % 2 === 0 ? end / 2 : 0;
+    await bench.trim(id, start);
+    liveBytes += (end - start) * bodyBytes;
+  }
+  await rounds(bench, 30);
+  const stored = bench.live().reduce((sum, { summary }) => sum + (summary?.sizeBytes ?? 0), 0);
+  expect(stored / liveBytes).toBeLessThan(1.3);
+  for (const [at, id] of kept.entries()) {
+    const start = at % 2 === 0 ? end / 2 : 0;
+    expect((await bench.read(id, start, end)).map((body) => body.replace(/\.+$/, ""))).toEqual(named(id, start, end));
+  }
+  expect(loop.figures.failureCount).toBe(0);
+  await loop.stop();
+}, 60_000);
