@@ -4,6 +4,7 @@ import type { AdminContext } from "./admin-context.ts";
 import type { AdminRoute } from "./admin-route.ts";
 import { clusterRoute, nodesRoute } from "./cluster-routes.ts";
 import { documentRoute } from "./document-routes.ts";
+import { gcRoute, holdRemovalRoute } from "./gc-routes.ts";
 import { healthRoute, readyRoute } from "./health-routes.ts";
 import { metricsRoute } from "./metrics-routes.ts";
 import { scrubRoute, startScrubRoute } from "./scrub-routes.ts";
@@ -18,6 +19,8 @@ export function adminRoutes({ source }: AdminContext): readonly AdminRoute[] {
     streamRoute(source),
     scrubRoute(source),
     startScrubRoute(source),
+    gcRoute(source),
+    holdRemovalRoute(source),
     activityRoute(source),
     metricsRoute(source),
     documentRoute(

@@ -66,6 +66,9 @@ export const ClusterAnswer = t.Object(
       backlog: Count("Destroyed data objects that the store still holds"),
       oldestSeq: t.Union([Count("Index of the command"), t.Null()], { description: "Command that destroyed the oldest of them" }),
       nextSeq: Count("As `appliedIndex`"),
+      heldUntilMs: t.Union([Count("In ms since 1970, by the time of the database"), t.Null()], {
+        description: "An operator holds back whatever leaves the store until then; null: nothing does",
+      }),
       refused: Count("Those of them that the store refused to delete, as this node knows; the lease holder does"),
       refusedSinceMs: t.Union([t.Number({ minimum: 0 }), t.Null()], {
         description: "Since when the store has been refusing without a break, in ms since 1970; null: it refuses none",
@@ -91,6 +94,18 @@ export const ClusterAnswer = t.Object(
       taken: Count("Snapshots that this process wrote"),
       failed: Count("Snapshots that it could not write"),
     }),
+    mirror: t.Union(
+      [
+        t.Object({
+          coveredIndex: Count("The command log is in the bucket up to here, as far as this node knows; 0 before it asked"),
+          behindRows: Count("Rows that are applied here and not in the bucket, as far as this node knows; the lease holder copies them"),
+          snapshotIndex: Count("Of the newest snapshot in the bucket that this node knows; 0: none"),
+          snapshotBytes: Count("Its size"),
+        }),
+        t.Null(),
+      ],
+      { description: "The copy of the command log in the object store, for `pico restore`; null: there is none" },
+    ),
     scrub: t.Union(
       [
         t.Object({

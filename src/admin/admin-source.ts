@@ -2,6 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import type { Activity } from "./activity-schemas.ts";
 import type { ClusterAnswer, NodesAnswer, ReadyAnswer, StreamAnswer } from "./admin-schemas.ts";
+import type { GcAnswer, GcOrder } from "./gc-schemas.ts";
 import type { ScrubAnswer, ScrubOrder } from "./scrub-schemas.ts";
 
 export interface AdminSource {
@@ -20,6 +21,9 @@ export interface AdminSource {
   scrub(): Static<typeof ScrubAnswer>;
   /** Null where one is under way. Throws `unavailable` while the node does not serve. */
   startScrub(order: Static<typeof ScrubOrder>): Static<typeof ScrubAnswer> | null;
+  removalHold(): Static<typeof GcAnswer>;
+  /** Resolves when the hold, or its end, stands on this node. Rejects with `unavailable` while the node does not serve, and as a proposal does. */
+  holdRemoval(order: Static<typeof GcOrder>): Promise<Static<typeof GcAnswer>>;
   /** Where clients reach the Durable Streams listener; null where there is none, or not yet. */
   durableStreamsUrl(): string | null;
 }

@@ -20,7 +20,7 @@ export class JsonBodies<Schema extends TSchema> {
   }
 
   /** `whenEmpty` stands for no body. Throws `bad_request` and `payload_too_large`. */
-  async read(exchange: Exchange, whenEmpty: Static<Schema>): Promise<Static<Schema>> {
+  async read<Empty>(exchange: Exchange, whenEmpty: Empty): Promise<Static<Schema> | Empty> {
     const bytes = await this.#bodies.read(exchange);
     if (bytes.length === 0) return whenEmpty;
     const contentType = exchange.headers["content-type"] ?? "";

@@ -6,6 +6,7 @@ import { STATUS_CODES } from "node:http";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ClusterAnswer, NodesAnswer, StreamAnswer } from "../admin/admin-schemas.ts";
+import { GcAnswer, type GcOrder } from "../admin/gc-schemas.ts";
 import { ScrubAnswer, type ScrubOrder } from "../admin/scrub-schemas.ts";
 import { codeByStatus } from "../client/refusal.ts";
 import { isStreamError, StreamError } from "../client/stream-error.ts";
@@ -75,6 +76,10 @@ export class AdminClient {
   /** Rejects with status 409 while one is under way. */
   startScrub(order: Static<typeof ScrubOrder>): Promise<AdminReply<Static<typeof ScrubAnswer>>> {
     return this.#call(ScrubAnswer, { method: "POST", path: "/admin/scrub", ...jsonBody(order), isRepeatable: true });
+  }
+
+  holdRemoval(order: Static<typeof GcOrder>): Promise<AdminReply<Static<typeof GcAnswer>>> {
+    return this.#call(GcAnswer, { method: "POST", path: "/admin/gc", ...jsonBody(order), isRepeatable: true });
   }
 
   async #call<Schema extends TSchema>(schema: Schema, request: HttpRequest): Promise<AdminReply<Static<Schema>>> {

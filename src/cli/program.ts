@@ -23,6 +23,7 @@ import { HEAD_COMMAND } from "./head.ts";
 import { LS_COMMAND } from "./ls.ts";
 import { OutputClosed, type ProgramProcess } from "./program-process.ts";
 import { READ_COMMAND } from "./read.ts";
+import { RESTORE_COMMAND } from "./restore.ts";
 import { SERVE_COMMAND } from "./serve-command.ts";
 import { TAIL_COMMAND } from "./tail.ts";
 import { hasColors, paint } from "./terminal-colors.ts";
@@ -46,6 +47,7 @@ const COMMANDS: readonly (CommandDefinition | CommandGroup)[] = [
   TRIM_COMMAND,
   ADMIN_GROUP,
   BACKUP_COMMAND,
+  RESTORE_COMMAND,
   DOCTOR_COMMAND,
 ];
 

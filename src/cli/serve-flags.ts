@@ -16,7 +16,7 @@ import {
 } from "../lib/limits.ts";
 import { defineFlag, type FlagDefinition } from "./flag-definition.ts";
 
-/** Where a node keeps its state; `pico backup` and `pico doctor` take them too. */
+/** Where a node keeps its state; `pico backup`, `pico restore` and `pico doctor` take them too. */
 export const PLACE_FLAGS: readonly FlagDefinition[] = [
   defineFlag("--cluster-id", "NAME", "name of the cluster, first part of all keys in the store", "picomq"),
   defineFlag(
@@ -35,8 +35,15 @@ export const PLACE_FLAGS: readonly FlagDefinition[] = [
   ),
 ];
 
+export const NODE_ID_FLAG: FlagDefinition = defineFlag(
+  "--node-id",
+  "NUMBER",
+  "id of this node, unique in the cluster and the same after a restart",
+  1,
+);
+
 export const SERVE_FLAGS: readonly FlagDefinition[] = [
-  defineFlag("--node-id", "NUMBER", "id of this node, unique in the cluster and the same after a restart", 1),
+  NODE_ID_FLAG,
   defineFlag("--node-epoch", "NUMBER", "number of this life of the node, higher than all before", "time in ms"),
   ...PLACE_FLAGS,
 

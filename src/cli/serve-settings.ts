@@ -66,7 +66,7 @@ export function readServeSettings(values: FlagValues, workingDirectory: string):
   const uploadBytes = values.number("--wal-upload-threshold", 1, CACHE_BYTES_MAX) ?? UPLOAD_BYTES_DEFAULT;
   const allowedHosts = values.list("--allowed-host").map(parseHost);
   return {
-    nodeId: values.number("--node-id", NODE_ID_MIN, NODE_ID_MAX) ?? 1,
+    nodeId: readNodeId(values),
     nodeEpoch: values.number("--node-epoch", 0, OFFSET_MAX),
     ...places,
     isMirrored: readMirrored(values, places),
@@ -108,6 +108,11 @@ const IS_LOST_WITH_MACHINE: Readonly<Record<StoredPlaces["storage"]["kind"], boo
 function readMirrored(values: FlagValues, { storage, metadata }: StoredPlaces): boolean {
   const word = values.word("--mirror", ["auto", "on", "off"]) ?? "auto";
   return word === "auto" ? !IS_LOST_WITH_MACHINE[storage.kind] && metadata.kind === "sqlite-file" : word === "on";
+}
+
+/** Throws `settings`. */
+export function readNodeId(values: FlagValues): number {
+  return values.number("--node-id", NODE_ID_MIN, NODE_ID_MAX) ?? 1;
 }
 
 function readClusterId(values: FlagValues): string {

@@ -224,6 +224,10 @@ export const MIRROR_READS_MAX = 8;
 /** A chunk that reads back damaged is written again under another key, so often. */
 export const MIRROR_REPAIRS_MAX = 9;
 
+// Holding removal back during a backup.
+export const REMOVAL_HOLD_SECONDS_DEFAULT = 3600;
+export const REMOVAL_HOLD_SECONDS_MAX = 7 * 24 * 3600;
+
 // Restore.
 /** Ids passed over: far more than can have been handed out since the last mirrored command. */
 export const RESTORE_STREAM_ID_GAP = 2 ** 36;

@@ -2,6 +2,7 @@
 
 import type { ClusterAnswer, ReadyAnswer } from "../admin/admin-schemas.ts";
 import type { AdminSource } from "../admin/admin-source.ts";
+import type { GcAnswer } from "../admin/gc-schemas.ts";
 import { PicoError } from "../lib/errors.ts";
 import { ADMIN_ITEMS_MAX } from "../lib/limits.ts";
 import type { ObjectFigures } from "../metadata/object-tally.ts";
@@ -43,6 +44,16 @@ export function createAdminSource(parts: AdminSourceParts): AdminSource {
       if (node?.isReady !== true) throw starting();
       const running = node.scrubber.start(toScrubRequest(order));
       return running === null ? null : describeScrub(node.scrubber.run, settings.scrubIntervalSeconds);
+    },
+    removalHold: () => describeHold(core()),
+    holdRemoval: async (order) => {
+      const node = core();
+      if (node?.isReady !== true) throw starting();
+      const { metadata } = node;
+      const untilMs = "holdSeconds" in order ? metadata.databaseNowMs() + order.holdSeconds * 1000 : null;
+      const outcome = await metadata.propose({ type: "hold_removal", untilMs: untilMs === null ? null : Math.ceil(untilMs) }).outcome;
+      if (!outcome.applied) throw new PicoError("unavailable", `the hold was refused (${outcome.code})`, { retryAfterSeconds: 1 });
+      return describeHold(node);
     },
     stream: async (name) => {
       const node = core();
@@ -100,13 +111,27 @@ function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts
     kvEntryCount: 0,
     kvBytes: 0,
     levels: [...levels],
-    gc: { backlog: destroyed, oldestSeq: oldestDestroyedIndex, nextSeq: view?.appliedIndex ?? 0, ...describeRefusals(node) },
+    gc: {
+      backlog: destroyed,
+      oldestSeq: oldestDestroyedIndex,
+      nextSeq: view?.appliedIndex ?? 0,
+      ...describeHold(node),
+      ...describeRefusals(node),
+    },
     destroyedObjectBacklog: destroyed,
     snapshot: node?.metadata.snapshotFigures ?? { lastAppliedIndex: 0, lastBytes: 0, lastDurationMs: 0, lastAtMs: 0, taken: 0, failed: 0 },
+    mirror: node?.mirror?.figures ?? null,
     scrub: summarizeScrub(node?.scrubber.run ?? null),
     leaseHolder: node?.metadata.lease == null ? null : node.metadata.isLeaseHeld,
     pendingTransfers: view === null ? [] : describeTransfers(view),
   };
+}
+
+/** A hold that has run out is none. */
+function describeHold(node: NodeCore | null): typeof GcAnswer.static {
+  const heldUntilMs = node?.metadata.view.removalHeldUntilMs ?? null;
+  const isOver = node === null || heldUntilMs === null || node.metadata.databaseNowMs() >= heldUntilMs;
+  return { heldUntilMs: isOver ? null : heldUntilMs };
 }
 
 /** Of the lease holder: what another node knew when it was that says nothing any more. */

@@ -48,37 +48,66 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
       lock = await NodeIdLock.take({ directory, clock: systemClock, log, canGoWithout: settings.wal.kind !== "memory" });
       opened.push(lock);
     }
-    const counts = new StoreCounts(systemClock);
-    const openBucket = async (place: S3Place): Promise<ObjectStore> => {
-      const bucket = await S3ObjectStore.open({ place, clock: systemClock, random: systemRandom, log });
-      opened.push(bucket);
-      await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
-      return new CountedObjectStore(bucket, counts);
-    };
-    const { storage, wal: walSettings } = settings;
-    let store: ObjectStore;
-    let wal: WalStore;
-    if (storage.kind === "s3" && walSettings.kind === "s3" && sameS3Place(storage.place, walSettings.place)) {
-      store = await openBucket(storage.place);
-      wal = new ObjectWal(store, settings.clusterId, walSettings.parameters.inFlightMax);
-    } else {
-      wal = await openWal(settings, openBucket);
-      opened.push(wal);
-      store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts);
-      opened.push(store);
-    }
+    const stores = await openStores(settings, log, stopping, opened);
     const sql = openSql(settings, log);
     opened.push(sql);
-    return { sql, store, wal, storeFigures: counts.figures, provesDeath: lock?.isHeld ?? true, close };
+    return { sql, ...stores, provesDeath: lock?.isHeld ?? true, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
+type StoreSettings = Pick<Settings, "clusterId" | "storage" | "wal">;
+type StoreParts = Pick<NodeParts, "store" | "wal" | "storeFigures">;
+
+/** Object store and WAL alone. Throws as `openParts`; a WAL on local disk is locked. */
+export async function openStoresAlone(
+  settings: StoreSettings,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<StoreParts & { close(): Promise<void> }> {
+  const opened: { close(): Promise<void> }[] = [];
+  const close = async () => {
+    for (const part of opened.reverse()) await part.close();
+  };
+  try {
+    return { ...(await openStores(settings, log, stopping, opened)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What it opens goes to `opened` at once, to be closed in the other order. */
+async function openStores(
+  settings: StoreSettings,
+  log: Logger,
+  stopping: AbortSignal,
+  opened: { close(): Promise<void> }[],
+): Promise<StoreParts> {
+  const counts = new StoreCounts(systemClock);
+  const openBucket = async (place: S3Place): Promise<ObjectStore> => {
+    const bucket = await S3ObjectStore.open({ place, clock: systemClock, random: systemRandom, log });
+    opened.push(bucket);
+    await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
+    return new CountedObjectStore(bucket, counts);
+  };
+  const { storage, wal: walSettings } = settings;
+  if (storage.kind === "s3" && walSettings.kind === "s3" && sameS3Place(storage.place, walSettings.place)) {
+    const store = await openBucket(storage.place);
+    return { store, wal: new ObjectWal(store, settings.clusterId, walSettings.parameters.inFlightMax), storeFigures: counts.figures };
+  }
+  const wal = await openWal(settings, openBucket);
+  opened.push(wal);
+  const store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts);
+  opened.push(store);
+  return { store, wal, storeFigures: counts.figures };
+}
+
 type OpenBucket = (place: S3Place) => Promise<ObjectStore>;
 
-async function openWal({ wal, clusterId }: Settings, openBucket: OpenBucket): Promise<WalStore> {
+async function openWal({ wal, clusterId }: StoreSettings, openBucket: OpenBucket): Promise<WalStore> {
   if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId, wal.parameters.inFlightMax);
   if (wal.kind === "memory") return new ObjectWal(new MemoryObjectStore(systemClock), clusterId, wal.parameters.inFlightMax);
   return LocalDiskWal.open({ directory: new NodeLocalDirectory(wal.directory), random: systemRandom });

@@ -284,3 +284,35 @@ describe("scrub", () => {
     expect([exitCode, errors]).toEqual([0, "\r\u001b[Kdone  0 keys\r\u001b[K"]);
   });
 });
+
+test("gc holds removal back, lets it go on, and tells what stands", async () => {
+  await using node = await MemoryNode.start();
+  const gc = (...words: string[]) => run(["admin", "gc", ...words, "--admin-endpoint", node.admin]);
+  expect(await gc("status")).toEqual({ exitCode: 0, output: "gcBacklog=0 refused=0 held=false\n", errors: "" });
+  expect((await gc("hold", "--for", "90m")).output).toMatch(/^held=until 20\d\d-.*Z\n$/);
+  expect((await gc("status")).output).toMatch(/held=until 20\d\d-.*Z\n$/);
+  const told = (await (await fetch(`${node.admin}/admin/cluster`)).json()) as { gc: { heldUntilMs: number }; mirror: null };
+  expect(told.gc.heldUntilMs).toBeGreaterThan(1_700_000_000_000);
+  expect(told.mirror).toBeNull();
+  expect(await gc("release")).toEqual({ exitCode: 0, output: "held=false\n", errors: "" });
+  expect((await gc("status")).output).toContain("held=false");
+  for (const time of ["8d", "0s", "1", "-1h", "1w"]) {
+    expect(await gc("hold", `--for=${time}`)).toMatchObject({
+      exitCode: 2,
+      output: "",
+      errors: expect.stringContaining(`--for "${time}"`),
+    });
+  }
+  for (const body of [
+    "",
+    "{}",
+    '{"holdSeconds":0}',
+    '{"holdSeconds":604801}',
+    '{"release":false}',
+    '{"release":true,"holdSeconds":5}',
+    "x",
+  ]) {
+    const answer = await fetch(`${node.admin}/admin/gc`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    expect([body, answer.status]).toEqual([body, 400]);
+  }
+});

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { runProgram } from "../../src/cli/program.ts";
 import { FakeProcess, type FakeProcessOptions } from "./fake-process.ts";
 
-const COMMANDS = "serve create head append read tail ls close delete trim admin backup doctor completion".split(" ");
-const ADMIN_COMMANDS = "cluster nodes stream scrub".split(" ");
+const COMMANDS = "serve create head append read tail ls close delete trim admin backup restore doctor completion".split(" ");
+const ADMIN_COMMANDS = "cluster nodes stream scrub gc".split(" ");
 
 async function run(words: string, options: FakeProcessOptions = {}) {
   const self = new FakeProcess(options);

@@ -49,6 +49,8 @@ export function testAdminContext({
     activity: notThere,
     scrub: notThere,
     startScrub: notThere,
+    holdRemoval: notThere,
+    removalHold: notThere,
     metrics: notThere,
     durableStreamsUrl: () => null,
   };

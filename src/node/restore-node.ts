@@ -1,0 +1,108 @@
+/**
+ * A restore to the places of a node: the database is built in a file of its own beside the target, and gets the
+ * target's name when it is whole. A restore that is cut short leaves that file only, which the next one replaces.
+ */
+import fs from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Random } from "../lib/random.ts";
+import { SqliteStore } from "../sql/sqlite-store.ts";
+import { makeFolder, syncFolder } from "../storage/durable-folder.ts";
+import { errnoOf } from "../storage/file-error.ts";
+import { inFiles } from "./backup-places.ts";
+import { openStoresAlone } from "./node-parts.ts";
+import { type RestoreProgress, type RestoreReport, restoreDatabase } from "./restore.ts";
+import type { StoredPlaces } from "./settings.ts";
+
+export interface RestoreNodeOptions {
+  readonly places: StoredPlaces;
+  readonly nodeId: number;
+  readonly isForced: boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly onProgress: (progress: RestoreProgress) => void;
+}
+
+/** SQLite's own files beside a database. */
+const COMPANIONS = ["", "-wal", "-shm", "-journal"];
+
+/** Throws `settings` (fact `isStartup`) where there is a database already, and what `restoreDatabase` throws. */
+export async function restoreNode(options: RestoreNodeOptions): Promise<RestoreReport> {
+  const { places, nodeId, isForced, clock, random, log, onProgress } = options;
+  const path = databasePath(places);
+  await assertAbsent(path);
+  const unfinished = `${path}.unfinished`;
+  const stores = await openStoresAlone(places, log, new AbortController().signal);
+  try {
+    const { store, wal } = stores;
+    const openDatabase = async () => {
+      await removeDatabase(unfinished);
+      return new SqliteStore({ path: unfinished, clock, onWarning: (message) => log.warn(message) });
+    };
+    const { clusterId } = places;
+    const report = await restoreDatabase({ store, wal, openDatabase, clusterId, nodeId, clock, random, log, isForced, onProgress });
+    await putInPlace(unfinished, path);
+    return report;
+  } finally {
+    await stores.close();
+  }
+}
+
+function databasePath({ metadata, storage }: StoredPlaces): string {
+  if (metadata.kind !== "sqlite-file") {
+    throw new PicoError("settings", "a database in memory cannot be restored; name a file with --meta-url sqlite:PATH or --data-dir", {
+      flag: "--meta-url",
+      isStartup: true,
+    });
+  }
+  if (storage.kind === "memory") {
+    throw new PicoError("settings", "objects in the memory of a node are gone with it; name the bucket with --storage", {
+      flag: "--storage",
+      isStartup: true,
+    });
+  }
+  return metadata.path;
+}
+
+/** An empty file is none. */
+async function assertAbsent(path: string): Promise<void> {
+  for (const companion of COMPANIONS) {
+    const name = `${path}${companion}`;
+    const stats = await inFiles("open", name, () => fs.stat(name).catch((error) => (isMissing(error) ? null : Promise.reject(error))));
+    if (stats === null || (stats.isFile() && stats.size === 0)) continue;
+    throw new PicoError(
+      "settings",
+      `${name} is there already: a restore makes a database and replaces none; move it away, or name another place with --meta-url or --data-dir`,
+      { path: name, isStartup: true },
+    );
+  }
+}
+
+async function removeDatabase(path: string): Promise<void> {
+  await inFiles("make", dirname(path), () => makeFolder(dirname(path)));
+  for (const companion of COMPANIONS) await inFiles("remove", path, () => fs.rm(`${path}${companion}`, { force: true }));
+}
+
+/** The link fails where the name was taken meanwhile, which a rename would not. */
+async function putInPlace(unfinished: string, path: string): Promise<void> {
+  await inFiles("link", path, async () => {
+    const file = await fs.open(unfinished, "r");
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const empty = await fs.stat(path).catch((error) => (isMissing(error) ? null : Promise.reject(error)));
+    if (empty?.size === 0) await fs.rm(path);
+    await fs.link(unfinished, path);
+    await fs.rm(unfinished);
+    await syncFolder(dirname(path));
+  });
+}
+
+function isMissing(error: unknown): boolean {
+  return errnoOf(error) === "ENOENT";
+}
