@@ -2,6 +2,7 @@
  * How a simulated node is made of the real server: the composition that the product uses, with the
  * simulated clock, randomness and seams. A variant is another function of this shape.
  */
+import type { ScrubRequest, ScrubRun } from "../../src/engine/scrub-report.ts";
 import type { StreamService } from "../../src/streams/stream-service.ts";
 import type { SimDisk } from "./seams/sim-disk.ts";
 import type { SimProcess } from "./world/process.ts";
@@ -28,6 +29,8 @@ export interface BuiltNode {
   readonly stopped: Promise<{ readonly error: unknown }>;
   /** It ended by itself with this: fails the run where no fault explains that. */
   checkEnd(error: unknown): void;
+  /** Begins a scrub; null where it cannot. */
+  scrub(request: ScrubRequest): Promise<ScrubRun> | null;
   /** Compares the node's metadata state with what the log makes. */
   checkState(): void;
 }

@@ -10,6 +10,7 @@ import { LiveReader } from "./actors/live-reader.ts";
 import { Pauser } from "./actors/pauser.ts";
 import { Producer } from "./actors/producer.ts";
 import { Reader } from "./actors/reader.ts";
+import { ScrubStarter } from "./actors/scrubber.ts";
 import { ServiceOutage } from "./actors/service-outage.ts";
 import { Stopper } from "./actors/stopper.ts";
 import { Toucher } from "./actors/toucher.ts";
@@ -60,9 +61,18 @@ export function castActors(stage: Stage, cluster: Cluster, options: SimulationOp
   for (let i = 0; i < options.producers; i++) actors.push(new Producer(stage, `producer-${i}`, thinkMs));
   for (let i = 0; i < options.readers; i++) actors.push(new Reader(stage, `reader ${i}`, thinkMs * 2));
   for (let i = 0; i < options.liveReaders; i++) actors.push(new LiveReader(stage, `live reader ${i}`, thinkMs));
-  const { pauseEveryMs, stopEveryMs, storeOutageEveryMs, databaseOutageEveryMs, fillEveryMs, clockStepEveryMs, databaseStepMsMax } =
-    options;
+  const {
+    pauseEveryMs,
+    stopEveryMs,
+    storeOutageEveryMs,
+    databaseOutageEveryMs,
+    fillEveryMs,
+    clockStepEveryMs,
+    databaseStepMsMax,
+    scrubEveryMs,
+  } = options;
   const { nodes, store, databaseService, bucket, database } = cluster;
+  if (scrubEveryMs !== null) actors.push(new ScrubStarter(stage, "scrub starter", scrubEveryMs, nodes));
   if (pauseEveryMs !== null) actors.push(new Pauser(stage, "pauser", pauseEveryMs, nodes));
   if (stopEveryMs !== null) actors.push(new Stopper(stage, "stopper", stopEveryMs, nodes));
   if (storeOutageEveryMs !== null) actors.push(new ServiceOutage(stage, "store outage", storeOutageEveryMs, store, nodes));

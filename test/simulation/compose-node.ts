@@ -68,6 +68,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
         const isExplained = [...EXPLAINED].some((code) => isPicoError(error, code));
         if (!isExplained) world.record(error);
       },
+      scrub: (request) => (core?.isReady === true ? core.scrubber.start(request) : null),
       checkState: () => {
         if (core === null) return;
         const { index, ...hash } = core.metadata.stateHash();

@@ -47,6 +47,8 @@ export const REQUIRED_KINDS: readonly string[] = [
   "command compact",
   "command destroy_objects",
   "snapshot",
+  "scrub finished",
+  "scrub failed",
 ];
 
 /** Fewer seeds than this prove nothing by what they miss. */

@@ -38,6 +38,8 @@ export interface SimulationOptions {
   readonly clockStepEveryMs: number | null;
   readonly databaseStepMsMax: number;
   readonly restartMs: number;
+  /** Mean time between two scrubs; null: none. */
+  readonly scrubEveryMs: number | null;
 
   readonly store: Weather;
   readonly database: Weather;
@@ -103,6 +105,7 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     snapshotEveryCommands: size(2, 200),
     walFileBytes: size(16, 256) * 4096,
     compaction: drawCompaction(prng),
+    scrubEveryMs: sometimes(0.6, 2000, 60_000),
   };
   return { ...drawn, ...fixed };
 }
