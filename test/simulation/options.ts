@@ -110,19 +110,22 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
   return { ...drawn, ...fixed };
 }
 
-/** So small that plans of every kind come up, objects hold a few records, and streams span objects. */
+/**
+ * So small that plans of every kind come up, objects hold a few records, and streams span objects; with room in an object for
+ * two small ones and a block besides, as in the product: small ones that cannot become fewer would be merged for ever.
+ */
 function drawCompaction(prng: Prng): CompactionSettings {
   const size = (low: number, high: number): number => Math.round(prng.magnitude(low, high));
-  const objectBytesTarget = size(1500, 100_000);
+  const objectBytesTarget = size(4000, 100_000);
   return {
     depthMax: prng.between(2, 5),
     inputsMax: prng.between(2, 20),
     inputBytesMax: size(5000, 1_000_000),
-    smallBytes: objectBytesTarget / prng.between(2, 8),
+    smallBytes: objectBytesTarget / prng.between(4, 8),
     levelMax: prng.between(2, 20),
     intervalMs: size(100, 10_000),
     objectBytesTarget,
-    blockBytesTarget: size(100, 20_000),
+    blockBytesTarget: size(100, objectBytesTarget / 8),
     leafBytes: 32 * prng.between(2, 64),
     readBytes: size(100, 100_000),
     windowBytesMax: size(50, 50_000),
