@@ -13,6 +13,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildMinio, type MinioServer, startMinio } from "../scripts/minio.ts";
+import { COMPACTION_DEPTH_MAX } from "../src/lib/limits.ts";
 import { BareStore } from "./lib/bare-store.ts";
 import { sendAll } from "./lib/bulk.ts";
 import { describeMachine } from "./lib/machine.ts";
@@ -32,8 +33,7 @@ const WARM_UP_SECONDS = 2;
 const SETTLE_MS_MAX = 180_000;
 /** Of a stream that is read for the number of requests. */
 const SPREAD_READS = 5;
-const SPREAD_UPLOADS_BEFORE = 7;
-const SPREAD_UPLOADS_AFTER = 9;
+const SPREAD_UPLOADS_MAX = 20;
 
 const { values } = parseArgs({
   options: {
@@ -292,10 +292,11 @@ async function measureSpread(minio: MinioServer): Promise<void> {
       streams,
       (at) => `PUT /spread/${at} HTTP/1.1\r\nhost: x\r\ncontent-type: ${BINARY}\r\ncontent-length: 0\r\n\r\n`,
     );
-    for (let upload = 0; upload < SPREAD_UPLOADS_BEFORE; upload++) await writeAll();
+    // A merge is due at the next object of level 0.
+    for (let uploads = 0; uploads < SPREAD_UPLOADS_MAX && (await liveObjects(node)) < COMPACTION_DEPTH_MAX - 1; uploads++) await writeAll();
     const before = await readCosts(node, streams);
-    for (let upload = 0; upload < SPREAD_UPLOADS_AFTER; upload++) await writeAll();
-    await untilCompacted(node);
+    await writeAll();
+    await until("all is merged", async () => (await liveObjects(node)) < COMPACTION_DEPTH_MAX - 1);
     const after = await readCosts(node, streams);
     report(`spread: ${streams} streams written in turn`, [
       ["when", "live objects", "store reads for one stream, nothing in memory", "bytes read / bytes of the stream"],
@@ -314,7 +315,7 @@ async function readCosts(node: StoreNode, streams: number): Promise<{ objects: s
   let objects = 0;
   for (let read = 0; read < SPREAD_READS; read++) {
     await node.restart();
-    objects = (await node.metrics()).value('pico_objects{state="live"}');
+    objects = await liveObjects(node);
     const before = await node.store();
     const bytes = await readStream(node, `/spread/${Math.floor(((read + 0.5) * streams) / SPREAD_READS)}`);
     const counts = storeCountsBetween(before, await node.store());
@@ -367,16 +368,8 @@ function untilUploaded(node: StoreNode): Promise<void> {
   return until("everything is uploaded", async () => (await node.metrics()).value("pico_wal_unuploaded_bytes") === 0);
 }
 
-/** No fewer objects for a few looks in a row. */
-async function untilCompacted(node: StoreNode): Promise<void> {
-  let last = Number.POSITIVE_INFINITY;
-  let same = 0;
-  await until("compaction is over", async () => {
-    const objects = (await node.metrics()).value('pico_objects{state="live"}');
-    same = objects === last ? same + 1 : 0;
-    last = objects;
-    return same >= 50;
-  });
+async function liveObjects(node: StoreNode): Promise<number> {
+  return (await node.metrics()).value('pico_objects{state="live"}');
 }
 
 async function until(what: string, look: () => Promise<boolean>): Promise<void> {

@@ -177,6 +177,7 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       passedMin: 8,
       minutesMax: 30,
     },
+    { kind: "program", name: "store size, 2 GiB", file: "test/store-faults/store-size.ts", arguments: [], passedMin: 3, minutesMax: 60 },
     { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
   ],
 };
