@@ -14,6 +14,8 @@ export interface ObjectStreams {
   readonly ids: readonly number[];
   /** Next offset by the tail state in the object; null where it has none. */
   readonly nextOffsets: readonly (number | null)[];
+  /** What is still needed of each, as of `keptRangeOf`; null: the view does not know the stream. */
+  readonly kept: readonly (OffsetRange | null)[];
 }
 
 export interface IndexedObject {
@@ -34,14 +36,10 @@ export interface DeadBytes {
   readonly isWhollyDead: boolean;
 }
 
-/** `keptOf`: as `keptRangeOf`. */
-export function estimateDeadBytes(
-  object: IndexedObject,
-  streams: ObjectStreams,
-  keptOf: (streamId: number) => OffsetRange | null,
-): DeadBytes {
+/** `streams` holds at least those that a block begins with. */
+export function estimateDeadBytes(object: IndexedObject, streams: ObjectStreams): DeadBytes {
   const { recordBlocks, stateBytes, last, recordCount, streamCount } = object;
-  const kept = streams.ids.map(keptOf);
+  const { kept } = streams;
   const recordsPerStream = Math.max(1, recordCount / Math.max(1, streamCount));
   let deadBytes = 0;
   let bytes = stateBytes;
@@ -50,16 +48,16 @@ export function estimateDeadBytes(
     bytes += block.length;
     const next = recordBlocks[at + 1] ?? { streamId: last.streamId + 1, offset: 0 };
     while ((streams.ids[streamAt] ?? Number.POSITIVE_INFINITY) < block.streamId) streamAt += 1;
+    const keptOfFirst = kept[streamAt] ?? null;
     if (next.streamId === block.streamId) {
-      deadBytes += block.length * deadShare(keptOf(block.streamId), block.offset, next.offset);
+      deadBytes += block.length * deadShare(keptOfFirst, block.offset, next.offset);
       continue;
     }
-    let shares = deadShare(keptOf(block.streamId), block.offset, Math.max(block.offset + 1, endOf(streamAt, block.streamId)));
+    let shares = deadShare(keptOfFirst, block.offset, Math.max(block.offset + 1, endOf(streamAt, block.streamId)));
     let count = 1;
-    for (let i = streamAt; i < streams.ids.length; i++) {
+    for (let i = streamAt + 1; i < streams.ids.length; i++) {
       const streamId = streams.ids[i] ?? 0;
       if (streamId >= next.streamId) break;
-      if (streamId === block.streamId) continue;
       const end = endOf(i, streamId);
       shares += deadShare(kept[i] ?? null, Math.max(0, end - recordsPerStream), end);
       count += 1;

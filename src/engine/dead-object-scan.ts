@@ -16,7 +16,8 @@ import type { Clock } from "../lib/clock.ts";
 import type { Command, Outcome } from "../metadata/command.ts";
 import type { ObjectEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
-import { type DeadBytes, estimateDeadBytes, type ObjectStreams } from "./dead-bytes.ts";
+import type { OffsetRange } from "./data-object-writer.ts";
+import { type DeadBytes, estimateDeadBytes } from "./dead-bytes.ts";
 import { keptRangeOf } from "./kept-range.ts";
 import { ObjectScan, type ScanComponents } from "./object-scanner.ts";
 import type { PacedWork } from "./paced-work.ts";
@@ -155,31 +156,35 @@ export class DeadObjectScan {
     const { scanComponents, windowBytes, metadata } = this.#options;
     const scan = await ObjectScan.open(scanComponents(pace), entry, windowBytes);
     const { footer, recordEntries, stateEntries } = scan;
-    const named = streamsOfIndex(scan);
-    const streams = named.ids.length === footer.streamCount ? named : await streamsOf(scan, named, pace);
+    const named = idsOfIndex(scan);
+    const { ids, nextOffsets } =
+      named.length === footer.streamCount ? { ids: named, nextOffsets: [] } : await idsOfStates(scan, named, pace);
+    const kept: (OffsetRange | null)[] = [];
+    for (const streamId of ids) {
+      kept.push(keptRangeOf(metadata.view, streamId));
+      await pace.step(STREAM_BYTES);
+    }
     const stateBytes = stateEntries.reduce((sum, { length }) => sum + length, 0);
     const object = { ...footer, recordBlocks: recordEntries, stateBytes };
-    return estimateDeadBytes(object, streams, (streamId) => keptRangeOf(metadata.view, streamId));
+    return estimateDeadBytes(object, { ids, nextOffsets, kept });
   }
 }
 
-/** The streams that the index names. */
-function streamsOfIndex({ footer, recordEntries, stateEntries }: ObjectScan): ObjectStreams {
+/** The streams that the index names, ascending. */
+function idsOfIndex({ footer, recordEntries, stateEntries }: ObjectScan): number[] {
   const ids = new Set([footer.first.streamId, footer.last.streamId]);
   for (const { streamId } of recordEntries) ids.add(streamId);
   for (const { streamId } of stateEntries) ids.add(streamId);
-  const sorted = [...ids].sort((left, right) => left - right);
-  return { ids: sorted, nextOffsets: sorted.map(() => null) };
+  return [...ids].sort((left, right) => left - right);
 }
 
 /** Those, and the ones that have a tail state in the object: all of them, but for streams that go on in another object. */
-async function streamsOf(scan: ObjectScan, named: ObjectStreams, pace: PacedWork): Promise<ObjectStreams> {
-  const { states } = scan;
+async function idsOfStates({ states }: ObjectScan, named: readonly number[], pace: PacedWork) {
   const ids: number[] = [];
   const nextOffsets: (number | null)[] = [];
   let namedAt = 0;
   const takeNamed = (below: number) => {
-    for (let id = named.ids[namedAt]; id !== undefined && id <= below; id = named.ids[++namedAt]) {
+    for (let id = named[namedAt]; id !== undefined && id <= below; id = named[++namedAt]) {
       if (id === below) continue;
       ids.push(id);
       nextOffsets.push(null);

@@ -10,10 +10,14 @@ import type { StreamEntry } from "../metadata/entries.ts";
 import type { View } from "../metadata/view.ts";
 import type { OffsetRange } from "./data-object-writer.ts";
 
+/** Of most streams: shared, where many are kept in mind. */
+const ALL: OffsetRange = { start: 0, end: OFFSET_MAX };
+
 /** An empty range: only the tail state is needed. Null: the view does not know the stream. */
 export function keptRangeOf(view: Pick<View, "streamById" | "forksOf">, streamId: number): OffsetRange | null {
   const stream = view.streamById(streamId);
   if (stream === null) return null;
+  if (stream.startOffset === 0 && !stream.isDeleted) return ALL;
   let start = stream.isDeleted ? OFFSET_MAX : stream.startOffset;
   let end = stream.isDeleted ? 0 : OFFSET_MAX;
   /** Readers, and the offset below which they read the stream. */
