@@ -16,8 +16,8 @@ export const DOCTOR_COMMAND: CommandDefinition = {
   name: "doctor",
   summary: "look for what keeps a node from running well",
   description: [
-    "Give it the flags, and the environment, of pico serve. It looks at folders, free space, file systems, the lock of a running node, the database, " +
-      "the ports of the listeners, the limit of open files and the clock. It changes nothing, and may be run beside a running node, as the same user.",
+    "Give it the flags, and the environment, of pico serve. It looks at folders, free space, file systems, the lock of a running node, buckets, the database, " +
+      "the ports of the listeners, the limit of open files and the clock. It changes nothing (in a bucket it creates and deletes one small object), and may be run beside a running node, as the same user.",
     "Prints ok, warn or fail, what was looked at, and how it is; where it is not well, what to do. A line on stderr sums up. The exit code is 1 if something fails.",
   ],
   operands: [],

@@ -4,7 +4,8 @@ import { messageOf } from "../lib/errors.ts";
 import { silentLogger } from "../lib/log.ts";
 import { systemRandom } from "../lib/random.ts";
 import { probeObjectStore } from "../storage/object-store-probe.ts";
-import { S3ObjectStore } from "../storage/s3-object-store.ts";
+import type { S3ObjectStore } from "../storage/s3-object-store.ts";
+import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { warningsOf } from "./bucket-admission.ts";
 import type { Finding } from "./doctor.ts";
@@ -24,7 +25,7 @@ export async function* examineBuckets({ storage, wal, clusterId }: Settings, clo
 async function* examineBucket(what: string, place: S3Place, clusterId: string, clock: Clock): AsyncGenerator<Finding, void, undefined> {
   let store: S3ObjectStore | null = null;
   try {
-    store = await S3ObjectStore.open({ place, clock, random: systemRandom, log: silentLogger });
+    store = await openS3ObjectStore({ place, clock, random: systemRandom, log: silentLogger });
     const skewMs = await store.clockSkewMs();
     if (skewMs !== null) yield describeSkew(`${what} clock`, skewMs);
     await probeObjectStore(store, clusterId, systemRandom);

@@ -14,7 +14,7 @@ import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import { MemoryObjectStore } from "../storage/memory-object-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
-import { S3ObjectStore } from "../storage/s3-object-store.ts";
+import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { admitBucket } from "./bucket-admission.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
@@ -88,7 +88,7 @@ async function openStores(
 ): Promise<StoreParts> {
   const counts = new StoreCounts(systemClock);
   const openBucket = async (place: S3Place): Promise<ObjectStore> => {
-    const bucket = await S3ObjectStore.open({ place, clock: systemClock, random: systemRandom, log });
+    const bucket = await openS3ObjectStore({ place, clock: systemClock, random: systemRandom, log });
     opened.push(bucket);
     await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
     return new CountedObjectStore(bucket, counts);

@@ -1,7 +1,7 @@
 /**
  * The object store in a bucket that speaks S3: AWS, MinIO and other vendors.
  *
- * Two ways over the same credentials, each where it is the better one (figures in `docs/testing.md`): objects are
+ * Two ways over the same credentials, each where it is the better one (figures in `docs/benchmarks.md`): objects are
  * created and read by requests that we sign and send by `fetch`, lists and deletes go through the vendor's SDK.
  *
  * Invariants:
