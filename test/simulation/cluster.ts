@@ -47,6 +47,7 @@ export class Cluster {
   heal(): void {
     for (const service of [this.store, this.databaseService]) {
       service.isDown = false;
+      service.slowness = 1;
       service.cutHosts.clear();
     }
     this.bucket.isFull = false;

@@ -20,8 +20,8 @@ import { SimClock } from "./world/sim-clock.ts";
 export interface NodeSubstitutes {
   readonly wal?: (wal: WalStore, components: Omit<NodeCoreComponents, "wal">) => WalStore;
   readonly components?: (components: NodeCoreComponents) => NodeCoreComponents;
-  /** Called with the core before it starts. */
-  readonly core?: (core: NodeCore) => void;
+  /** Called with the core, and what it was made of, before it starts. */
+  readonly core?: (core: NodeCore, components: NodeCoreComponents) => void;
 }
 
 /** Reasons for which a node may end by itself while faults are about. */
@@ -51,7 +51,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
       const opened = await openWal(options, place, store, random);
       const components: NodeCoreComponents = { ...base, wal: substitutes.wal?.(opened, base) ?? opened };
       core = await NodeCore.open(substitutes.components?.(components) ?? components);
-      substitutes.core?.(core);
+      substitutes.core?.(core, components);
       void core.failed.then((error) => stopped.resolve({ error }));
       await core.start({ pico: null, durableStreams: null, admin: null });
     };

@@ -40,6 +40,10 @@ export interface SimulationOptions {
   readonly restartMs: number;
   /** Mean time between two scrubs; null: none. */
   readonly scrubEveryMs: number | null;
+  /** Whether another node is there, which lags behind the log. */
+  readonly hasNeighbour: boolean;
+  /** Whether the store is watched until it has settled before the WAL is taken away, or at the very end. */
+  readonly settlesEarly: boolean;
 
   readonly store: Weather;
   readonly database: Weather;
@@ -106,8 +110,10 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     walFileBytes: size(16, 256) * 4096,
     compaction: drawCompaction(prng),
     scrubEveryMs: sometimes(0.6, 2000, 60_000),
+    hasNeighbour: prng.chance(0.5),
+    settlesEarly: prng.chance(0.5),
   };
-  return { ...drawn, ...fixed };
+  return { ...drawn, settlesEarly: drawn.settlesEarly || drawn.hasNeighbour, ...fixed };
 }
 
 /**

@@ -4,6 +4,7 @@
  * through one that comes after a crash, and, its WAL gone, through the data objects alone.
  */
 import { messageOf } from "../../src/lib/errors.ts";
+import { Neighbour } from "./actors/neighbour.ts";
 import { castActors, drawPlans } from "./cast.ts";
 import { LogChecker } from "./checkers/log-checker.ts";
 import { Client } from "./client.ts";
@@ -73,6 +74,7 @@ class Run {
   readonly #checker: LogChecker;
   readonly #model: Model;
   readonly #stage: Stage;
+  #neighbour: Neighbour | null = null;
 
   constructor(world: World, options: SimulationOptions, makeNode: NodeFactory) {
     this.#world = world;
@@ -98,6 +100,7 @@ class Run {
     this.#untilUp("the first start");
     world.faultsOn = true;
     const actors = castActors(this.#stage, this.#cluster, this.#options);
+    this.#beginNeighbour();
     let acting = actors.length;
     for (const actor of actors) {
       world.spawn(
@@ -123,9 +126,12 @@ class Run {
     for (const node of this.#cluster.nodes) node.crash("kill", "end of the run");
     this.#untilUp("a crash at the end");
     this.#readBack("after a crash");
+    if (this.#options.settlesEarly) this.#settleStore();
+    this.#endNeighbour();
     this.#restartWithoutWal();
     this.#readBack("through the data objects alone");
     this.#checkExpired();
+    if (!this.#options.settlesEarly) this.#settleStore();
   }
 
   #untilUp(after: string): void {
@@ -163,6 +169,38 @@ class Run {
       await this.#world.scheduler.sleep(500, "read back again");
     }
     throw this.#world.failed(`${name} cannot be read, though all faults have ended`);
+  }
+
+  #beginNeighbour(): void {
+    if (!this.#options.hasNeighbour) return;
+    this.#neighbour = new Neighbour(this.#stage, this.#cluster.database, this.#checker);
+    this.#world.spawn(
+      this.#neighbour.run().finally(() => {
+        this.#neighbour = null;
+      }),
+    );
+  }
+
+  #endNeighbour(): void {
+    if (this.#world.failure !== null) return;
+    this.#neighbour?.leave();
+    this.#world.runUntil(() => this.#neighbour === null, STEP_LIMIT_MS, "the neighbour's end");
+  }
+
+  /** Left to themselves, the nodes clean up: then the store holds what is known, and nothing else. */
+  #settleStore(): void {
+    const world = this.#world;
+    if (world.failure !== null) return;
+    const { store } = this.#checker;
+    let asked = 0;
+    let left: string | null = "not looked at yet";
+    const isSettled = (): boolean => {
+      if (++asked % STEPS_PER_COUNT === 0) left = store.unsettled;
+      return left === null;
+    };
+    world.runUntil(isSettled, STEP_LIMIT_MS, "the store to settle");
+    world.trace.note(`the store has settled, but for ${left}`);
+    if (left === null) store.checkSettled();
   }
 
   /** A graceful stop uploads everything; then the WAL is not needed any more. */

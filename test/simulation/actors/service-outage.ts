@@ -1,4 +1,4 @@
-/** Takes a service away for a while: for everybody, or for one host that is cut off from it. */
+/** Takes a service away for a while: for everybody, or for one host that is cut off from it. Or makes it slow. */
 import type { SimService } from "../seams/service-link.ts";
 import type { SimNode } from "../sim-node.ts";
 import { Actor, type Stage } from "../stage.ts";
@@ -18,6 +18,13 @@ export class ServiceOutage extends Actor {
     const { service, prng } = this;
     const { trace } = this.stage.world;
     const lastsMs = prng.magnitude(50, 40_000);
+    if (prng.chance(0.2)) {
+      trace.count(`slow ${service.name}`);
+      service.slowness = prng.between(5, 100);
+      await this.sleep(lastsMs);
+      service.slowness = 1;
+      return;
+    }
     if (prng.chance(0.5)) {
       trace.count(`outage ${service.name}`);
       service.isDown = true;

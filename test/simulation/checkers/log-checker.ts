@@ -3,11 +3,10 @@
  * state that nodes and snapshots must agree with, and the record of which streams lived when.
  *
  * Checked at each row: the state's invariants, that what an applied commit names is in the store, that no
- * id comes back, that no key in the store is used for two things. Checked at each snapshot: its rows are the state at its index. Checked at each delete in
- * the store: a positive record allows it.
+ * id comes back. Checked at each snapshot: its rows are the state at its index. What is created and deleted in the
+ * store: `store-checker.ts`.
  */
 
-import { isTombstone } from "../../../src/engine/wal-segment.ts";
 import { apply } from "../../../src/metadata/apply.ts";
 import type { Command, Outcome } from "../../../src/metadata/command.ts";
 import { decodeBatch } from "../../../src/metadata/command-format.ts";
@@ -20,6 +19,7 @@ import type { DatabaseTime, LifeFacts, LifeLog } from "../model/life-facts.ts";
 import type { SimBucket } from "../seams/sim-bucket.ts";
 import type { SimDatabase } from "../seams/sim-database.ts";
 import type { World } from "../world/world.ts";
+import { type Laggard, StoreChecker } from "./store-checker.ts";
 
 const INVARIANTS_EVERY_ROWS = 4;
 
@@ -28,7 +28,7 @@ export class LogChecker implements LifeLog {
   readonly #hashes = new Map<number, HashedRows>();
   readonly #lives = new Map<number, LifeFacts>();
   readonly #livesOf = new Map<string, LifeFacts[]>();
-  readonly #goneObjects = new Set<number>();
+  readonly store: StoreChecker;
 
   constructor(
     private readonly world: World,
@@ -38,12 +38,7 @@ export class LogChecker implements LifeLog {
   ) {
     database.onRow = (row) => this.#follow(row);
     database.onSnapshot = (write) => this.#checkSnapshot(write);
-    bucket.onReuse = (key, bytes) => {
-      // A tombstone's create that was long on its way, where a void segment lay meanwhile.
-      if (isTombstone(bytes)) return;
-      throw world.failed(`key ${key} was created, deleted, and created again with other bytes`);
-    };
-    bucket.onDelete = (key, bytes) => this.#checkDelete(key, bytes);
+    this.store = new StoreChecker(world, bucket, clusterId, this.state);
   }
 
   life(streamId: number): LifeFacts | null {
@@ -71,6 +66,11 @@ export class LogChecker implements LifeLog {
     );
   }
 
+  /** A live node that lags, if there is one. */
+  set laggard(laggard: Laggard | null) {
+    this.store.laggard = laggard;
+  }
+
   /** Every live object is in the store. */
   checkLiveObjects(): void {
     for (const entry of this.state.objects()) if (entry.state === "live") this.#checkStored(entry.objectId);
@@ -90,6 +90,7 @@ export class LogChecker implements LifeLog {
     const { commands, version } = decodeBatch(row.payload, `log row ${row.index}`);
     const outcomes = apply(state, { ...row, version, commands });
     this.#hashes.set(row.index, state.hash());
+    this.store.noteRow(row.index, row.rowId);
     // Hashes are compared at every index; this costs more than applying the row.
     if (row.index % INVARIANTS_EVERY_ROWS === 0) checkInvariants(state);
     commands.forEach((command, at) => {
@@ -119,13 +120,17 @@ export class LogChecker implements LifeLog {
         this.#removed(command.streamId, this.#databaseTime(row.atMs));
         break;
       case "commit":
+        this.store.noteCommit(command.wal, command.to, row.index);
         for (const object of command.objects) this.#checkStored(object.objectId);
         break;
       case "compact":
         for (const object of command.outputs) this.#checkStored(object.objectId);
         break;
+      case "end":
+        this.store.noteEnd(command.victim, row.index);
+        break;
       case "remove_objects":
-        for (const objectId of command.objectIds) this.#goneObjects.add(objectId);
+        this.store.noteRemoved(command.objectIds);
         break;
       default:
     }
@@ -165,7 +170,7 @@ export class LogChecker implements LifeLog {
 
   #checkStored(objectId: number): void {
     const entry = this.state.object(objectId);
-    this.world.check(!this.#goneObjects.has(objectId), () => `object ${objectId} was removed and is committed again`);
+    this.world.check(!this.store.isGone(objectId), () => `object ${objectId} was removed and is committed again`);
     this.world.check(
       entry !== null && this.bucket.peek(objectKey(this.clusterId, entry)) !== null,
       () => `object ${objectId} is committed and not in the store`,
@@ -181,34 +186,5 @@ export class LogChecker implements LifeLog {
     });
     this.checkHash("the stored snapshot", head.index, stored);
     this.world.trace.count("snapshot");
-  }
-
-  #checkDelete(key: string, bytes: Uint8Array): void {
-    const [cluster, kind, third, fourth, fifth] = key.split("/");
-    this.world.check(cluster === this.clusterId, () => `${key} was deleted, which is another cluster's`);
-    if (kind === "wal") this.#checkTrim(key, Number(third), Number(fourth), Number(fifth), bytes);
-    else if (kind === "data") this.#checkObjectDelete(key, Number(fourth));
-    else if (kind !== "marker") throw this.world.failed(`${key} was deleted, and is nothing known`);
-  }
-
-  #checkTrim(key: string, nodeId: number, nodeEpoch: number, number: number, bytes: Uint8Array): void {
-    const entry = this.state.registration({ nodeId, nodeEpoch });
-    this.world.check(entry !== null, () => `${key} was trimmed, and its registration is unknown`);
-    if (entry === null) return;
-    this.world.check(!isTombstone(bytes), () => `the tombstone ${key} was deleted`);
-    // What lies above the tombstone of an ended registration is void for ever.
-    this.world.check(
-      entry.state === "ended" || number <= entry.committedNumber,
-      () => `${key} was trimmed above the committed position ${entry.committedNumber}`,
-    );
-    // Recoverers replay from the position of the fence; a trim sent before it may arrive after it.
-    const isNeeded = entry.state === "fenced" && number > (entry.fencedNumber ?? 0);
-    this.world.check(!isNeeded, () => `${key} was trimmed between the fence and the end of its registration`);
-  }
-
-  #checkObjectDelete(key: string, objectId: number): void {
-    const entry = this.state.object(objectId);
-    const isAllowed = entry === null ? this.#goneObjects.has(objectId) : entry.state === "destroyed";
-    this.world.check(isAllowed, () => `${key} was deleted, and no command destroyed it`);
   }
 }

@@ -17,6 +17,8 @@ import { CALM, type Weather } from "./weather.ts";
 export class SimService {
   /** Refuses every call while true. */
   isDown = false;
+  /** Every way takes so many times as long. */
+  slowness = 1;
   /** Hosts that cannot reach it now; their calls end as time-outs. */
   readonly cutHosts = new Set<number>();
   readonly #prng: Prng;
@@ -106,6 +108,7 @@ export class ServiceLink {
         world.breakers.pass(process, label, "effect");
         if (fate.loseAnswer || service.cutHosts.has(this.host)) {
           world.trace.count(`fault ${service.name} answer lost`);
+          this.#countFault(what, "answer lost");
           return;
         }
         world.scheduler.schedule(fate.answerMs, `${label} answered`, () => {
@@ -120,6 +123,7 @@ export class ServiceLink {
     const { service } = this;
     if (service.isDown || fate.refuse) {
       service.world.trace.count(`fault ${service.name} refused`);
+      this.#countFault(what, "refused");
       const error = new PicoError(service.failedCode, `${service.name}: ${what} refused`);
       return () => reject(error);
     }
@@ -133,9 +137,16 @@ export class ServiceLink {
     }
   }
 
+  /** Of those calls that maintenance makes, one by one. */
+  #countFault(what: string, fault: string): void {
+    const [call] = what.split(" ");
+    const { name, world } = this.service;
+    if (name === "store" && (call === "list" || call === "delete")) world.trace.count(`fault store ${call} ${fault}`);
+  }
+
   #drawFate(): Fate {
     const { weather, prng } = this.service;
-    const oneWay = (): number => prng.around(weather.delayMs) * (prng.chance(weather.slowChance) ? 10 : 1);
+    const oneWay = (): number => prng.around(weather.delayMs) * (prng.chance(weather.slowChance) ? 10 : 1) * this.service.slowness;
     const isLate = prng.chance(weather.lateChance);
     if (isLate) this.service.world.trace.count(`fault ${this.service.name} late effect`);
     return {

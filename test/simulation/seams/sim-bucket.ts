@@ -24,6 +24,8 @@ export class SimBucket {
   #sortedKeys: readonly string[] | null = null;
   /** Refuses creates for lack of space while true. */
   isFull = false;
+  /** Called when a key came into the bucket. */
+  onCreate: (key: string, bytes: Uint8Array) => void = () => {};
   /** Called before a key leaves the bucket; fails the run where it must not. */
   onDelete: (key: string, bytes: Uint8Array) => void = () => {};
 
@@ -52,9 +54,12 @@ export class SimBucket {
     const checksum = checksum64(bytes);
     const before = this.#created.get(key);
     if (before !== undefined && before !== checksum) this.onReuse(key, bytes);
+    // A request that was on its way while its caller gave it up, and the key was cleaned.
+    if (before !== undefined) this.world.trace.count(`fault store ${key.split("/")[1]} created late, behind its delete`);
     this.#created.set(key, checksum);
     this.#objects.set(key, { bytes: bytes.slice(), modifiedMs: Math.floor(WALL_ORIGIN_MS + this.world.nowMs) });
     this.#sortedKeys = null;
+    this.onCreate(key, bytes);
     return "created";
   }
 

@@ -5,6 +5,9 @@ import type { SimBucket } from "./sim-bucket.ts";
 
 /** Of a key of a delete being refused alone, in a storm. */
 const DELETE_REFUSED_CHANCE = 0.05;
+/** Of a create that arrives once more, as the earlier attempt of a client that repeats its requests; and when at the latest. */
+const GHOST_CHANCE = 0.03;
+const GHOST_MS_MAX = 240_000;
 /** Of a list page being cut shorter than asked for; real stores do that. */
 const SHORT_PAGE_CHANCE = 0.3;
 
@@ -19,6 +22,7 @@ export class SimObjectStore implements ObjectStore {
   create(key: string, bytes: Uint8Array): Promise<"created" | "exists"> {
     // The caller may reuse its buffer as soon as it has the answer, or after giving up on it.
     const sent = bytes.slice();
+    this.#repeatLater(key, sent);
     return this.link.call(`create ${key}`, "write", () => this.bucket.create(key, sent));
   }
 
@@ -43,6 +47,15 @@ export class SimObjectStore implements ObjectStore {
     return this.link.call(`delete ${sent.length} keys`, "write", () => {
       const { prng, world } = this.link.service;
       return this.bucket.delete(sent, () => world.faultsOn && prng.chance(DELETE_REFUSED_CHANCE));
+    });
+  }
+
+  #repeatLater(key: string, sent: Uint8Array): void {
+    const { prng, world } = this.link.service;
+    if (!world.faultsOn || !prng.chance(GHOST_CHANCE)) return;
+    world.scheduler.schedule(prng.fraction() * GHOST_MS_MAX, `create ${key} arrives again`, () => {
+      if (this.bucket.isFull || this.bucket.create(key, sent) === "exists") return;
+      world.trace.count("fault store ghost create");
     });
   }
 

@@ -45,6 +45,7 @@ export function drawWeather(prng: Prng): Weather {
     loseAnswerChance: chance(0.08),
     lateChance: chance(0.04),
     timeoutMs,
-    lateMsMax: timeoutMs * prng.between(2, 10),
+    // Within what the server holds to be the latest (`LATE_WRITE_MS`).
+    lateMsMax: prng.chance(0.3) ? prng.between(60_000, 240_000) : timeoutMs * prng.between(2, 10),
   };
 }

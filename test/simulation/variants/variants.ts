@@ -8,8 +8,11 @@ import type { NodeFactory } from "../cluster.ts";
 import { composeNodeFactory } from "../compose-node.ts";
 import { AcknowledgeBeforeDurable } from "./acknowledge-before-durable.ts";
 import { dropTailStates, dropWhatForksNeed, noteCompacting } from "./compaction-drops.ts";
+import { deleteBeforeMarker } from "./delete-before-marker.ts";
+import { deleteOnAbsence, watchParts } from "./delete-on-absence.ts";
 import { forgetSessionsBeforeUpload } from "./forget-sessions-before-upload.ts";
 import { OtherBytesOnRetry } from "./other-bytes-on-retry.ts";
+import { removeBeforeApplied } from "./remove-before-applied.ts";
 import { chooseTailStateByCommitOrder } from "./tail-state-by-commit-order.ts";
 import { uploadNoPrefix } from "./upload-no-prefix.ts";
 
@@ -66,6 +69,24 @@ export const VARIANTS: readonly Variant[] = [
     fault: "a segment number is tried again with other bytes: its header is made anew",
     factory: composeNodeFactory({ wal: (wal) => new OtherBytesOnRetry(wal) }),
     install: nothing,
+  },
+  {
+    name: "remove-before-applied",
+    fault: "a destroyed object is deleted before every live node has applied its destruction",
+    factory: composeNodeFactory(),
+    install: removeBeforeApplied,
+  },
+  {
+    name: "delete-on-absence",
+    fault: "objects are deleted because the metadata does not name them as live, and not because it names them as destroyed",
+    factory: composeNodeFactory({ core: watchParts }),
+    install: deleteOnAbsence,
+  },
+  {
+    name: "delete-before-marker",
+    fault: "segments and objects are deleted before the store holds a marker of the command that allows it",
+    factory: composeNodeFactory(),
+    install: deleteBeforeMarker,
   },
 ];
 
