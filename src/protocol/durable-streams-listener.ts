@@ -22,7 +22,16 @@ import { createHttpListener, type HttpListener } from "./http-listener.ts";
 import { LiveReads } from "./live-reads.ts";
 import { NO_STORE } from "./pico-answer.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { judgeExchange, originPolicyOf, redirectTarget, refusing, watched, withExchange } from "./protocol-edge.ts";
+import {
+  judgeExchange,
+  methodNotAllowed,
+  originPolicyOf,
+  redirectTarget,
+  refusing,
+  unavailableHere,
+  watched,
+  withExchange,
+} from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 /** What the handlers of the protocol share. */
@@ -58,9 +67,7 @@ export function createDurableStreamsListener(base: ProtocolContext): HttpListene
 
 function follow(route: Route, exchange: Exchange, serve: () => MaybePromise<Response>): MaybePromise<Response> {
   if (route.kind === "redirect") return durableStreamsRedirect(exchange, redirectTarget(route, exchange));
-  if (route.kind === "unavailable") {
-    throw new PicoError("unavailable", route.reason, { retryAfterSeconds: route.retryAfterSeconds });
-  }
+  if (route.kind === "unavailable") throw unavailableHere(route);
   return serve();
 }
 
@@ -129,8 +136,4 @@ function refuseRoot(exchange: Exchange): Response {
     default:
       throw methodNotAllowed(exchange);
   }
-}
-
-function methodNotAllowed(exchange: Exchange): PicoError {
-  return new PicoError("method_not_allowed", `method ${exchange.method} has no meaning here`);
 }

@@ -15,7 +15,7 @@ import { readFromPico } from "./pico-read.ts";
 import { deleteFromPico, headOfPico, listPico } from "./pico-streams.ts";
 import { refuseUnbuilt } from "./pico-unbuilt.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
-import { type ExchangeHandler, judgeExchange, redirectTarget, refusing } from "./protocol-edge.ts";
+import { type ExchangeHandler, judgeExchange, methodNotAllowed, redirectTarget, refusing, unavailableHere } from "./protocol-edge.ts";
 import { parseStreamName, reservedSegmentOf } from "./stream-name.ts";
 
 export interface PicoHandlerParts {
@@ -39,9 +39,7 @@ export function createPicoHandler({ policy, log, context, onInvariantBroken }: P
     const name = parseStreamName(exchange.rawPath);
     const route = ready.router.route(name, "pico");
     if (route.kind === "redirect") return picoRedirect(exchange, redirectTarget(route, exchange));
-    if (route.kind === "unavailable") {
-      throw new PicoError("unavailable", route.reason, { retryAfterSeconds: route.retryAfterSeconds });
-    }
+    if (route.kind === "unavailable") throw unavailableHere(route);
     return dispatch(ready, exchange, name);
   }
 
@@ -94,8 +92,4 @@ function refuseReserved(exchange: Exchange, reserved: string): void {
     throw new PicoError("bad_request", "names below /_streams belong to the server", { what: "path" });
   }
   refuseUnbuilt(`/${reserved}`);
-}
-
-function methodNotAllowed(exchange: Exchange): PicoError {
-  return new PicoError("method_not_allowed", `method ${exchange.method} has no meaning here`);
 }

@@ -4,6 +4,7 @@
  */
 import { InvariantError } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
 import type { Route } from "../ownership/router.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
 import { toRefusal } from "./error-table.ts";
@@ -48,6 +49,15 @@ export function redirectTarget(route: Route & { readonly kind: "redirect" }, exc
 }
 
 /** Answers an exchange, whatever happens. */
+/** Nobody can serve the stream now. */
+export function unavailableHere({ reason, retryAfterSeconds }: Route & { readonly kind: "unavailable" }): PicoError {
+  return new PicoError("unavailable", reason, { retryAfterSeconds });
+}
+
+export function methodNotAllowed({ method }: Exchange): PicoError {
+  return new PicoError("method_not_allowed", `method ${method} has no meaning here`);
+}
+
 export type ExchangeHandler = (exchange: Exchange) => MaybePromise<Response>;
 
 /** A handler whose errors, thrown at once or later, `refuse` words. Broken invariants are told to whoever ends the node. */
