@@ -7,7 +7,8 @@ export interface SmallDisk {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-async function run(...command: string[]): Promise<string> {
+/** Empty where the command succeeds, else its complaint. */
+export async function run(...command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
   const complaint = await new Response(child.stderr).text();
   return (await child.exited) === 0 ? "" : complaint.trim() || "failed";
