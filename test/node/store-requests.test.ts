@@ -16,6 +16,8 @@ import { record } from "../support/test-node.ts";
 const HOUR_MS = 3_600_000;
 /** Turns of the event loop in which the store's answers arrive. */
 const ANSWER_MS = 20;
+/** Seconds in a row without a request. */
+const QUIET_TURNS = 5;
 
 let restore = () => {};
 beforeAll(() => {
@@ -81,6 +83,12 @@ async function startNode(lingerMs = 0) {
     );
   const create = { name: "/a", contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, isClosed: false, records: [], fork: null };
   await passing(clock, core.streams.create(create));
+  // What the start and the create set off, the copy of the command log among it, is over.
+  for (let quiet = 0, requests = -1; quiet < QUIET_TURNS; quiet = requests === fake.requests.length ? quiet + 1 : 0) {
+    requests = fake.requests.length;
+    await clock.advance(1000);
+    await Bun.sleep(ANSWER_MS);
+  }
   return {
     fake,
     clock,
