@@ -35,6 +35,7 @@ export function holdRemovalRoute(source: AdminSource): AdminRoute {
         "A hold ends by itself; `gc` of `/admin/cluster` shows it.",
       body: {
         description: "How long, or the end of it",
+        isRequired: true,
         contents: { "application/json": { schema: GcOrder, example: { holdSeconds: 3600 } } },
       },
       answers: {

@@ -9,7 +9,7 @@ import type { AdminRoute } from "./admin-route.ts";
 import { ErrorAnswer } from "./admin-schemas.ts";
 import { DURABLE_STREAMS_PATH, durableStreamsOperations } from "./openapi-durable-streams.ts";
 import { picoOperations } from "./openapi-pico.ts";
-import type { AnswerAbout, ContentAbout, HeaderAbout, OperationAbout, ParameterAbout } from "./operation-about.ts";
+import type { AnswerAbout, BodyAbout, ContentAbout, HeaderAbout, OperationAbout, ParameterAbout } from "./operation-about.ts";
 
 const DESCRIPTION = `The operators' API of a node, and its streams over both protocols.
 
@@ -99,9 +99,13 @@ function describeOperation(schemas: SchemaTable, path: string, method: string, a
     summary,
     description,
     ...(parameters.length === 0 ? {} : { parameters: parameters.map((parameter) => describeParameter(schemas, parameter)) }),
-    ...(body === undefined ? {} : { requestBody: { description: body.description, content: describeContents(schemas, body.contents) } }),
+    ...(body === undefined ? {} : { requestBody: describeBody(schemas, body) }),
     responses: Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(schemas, answer)])),
   };
+}
+
+function describeBody(schemas: SchemaTable, { description, isRequired = false, contents }: BodyAbout): Json {
+  return { description, ...(isRequired ? { required: true } : {}), content: describeContents(schemas, contents) };
 }
 
 function describeParameter(schemas: SchemaTable, { name, in: place, description, schema, example }: ParameterAbout): Json {

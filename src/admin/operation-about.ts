@@ -24,6 +24,8 @@ export interface ParameterAbout {
 
 export interface BodyAbout {
   readonly description: string;
+  /** A request without one is refused. @default false */
+  readonly isRequired?: boolean;
   readonly contents: Readonly<Record<string, ContentAbout>>;
 }
 
