@@ -34,6 +34,8 @@ export interface MirrorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly onFatal: (error: unknown) => void;
+  /** A snapshot is due once so much log is behind the last one, and more than half of that one's size. @default MIRROR_SNAPSHOT_LOG_BYTES */
+  readonly snapshotLogBytes?: number;
 }
 
 /** For operators. */
@@ -144,7 +146,10 @@ export class Mirror {
     if (snapshotIndex <= this.#snapshots.newestIndex) return false;
     if (!this.#hasBase) return true;
     const { bytes, chunks } = this.#rows.weightUpTo(snapshotIndex);
-    return chunks >= MIRROR_CHUNKS_MAX || bytes > Math.max(MIRROR_SNAPSHOT_LOG_BYTES, this.#snapshots.newestBytes / 2);
+    return (
+      chunks >= MIRROR_CHUNKS_MAX ||
+      bytes > Math.max(this.#options.snapshotLogBytes ?? MIRROR_SNAPSHOT_LOG_BYTES, this.#snapshots.newestBytes / 2)
+    );
   }
 
   /** Mirrors the stored snapshot, whether it is due or not. False where that is mirrored already. */

@@ -53,6 +53,8 @@ export interface NodeCoreSettings extends EngineSettings {
   readonly blockCacheBytes: number;
   /** The command log is mirrored into the store. @default false */
   readonly isMirrored?: boolean;
+  /** See `MirrorOptions`. */
+  readonly mirrorSnapshotLogBytes?: number;
   /** Between two scrubs by themselves; 0: none. */
   readonly scrubIntervalMs: number;
   /** @default COMPACTION_SETTINGS */
@@ -122,7 +124,19 @@ export class NodeCore {
     this.metadata = metadata;
     this.failed = failed;
     this.#fail = fail;
-    const mirror = settings.isMirrored ? new Mirror({ store, sql: components.sql, metadata, clusterId, clock, log, onFatal: fail }) : null;
+    const { mirrorSnapshotLogBytes: snapshotLogBytes } = settings;
+    const mirror = settings.isMirrored
+      ? new Mirror({
+          store,
+          sql: components.sql,
+          metadata,
+          clusterId,
+          clock,
+          log,
+          onFatal: fail,
+          ...(snapshotLogBytes === undefined ? {} : { snapshotLogBytes }),
+        })
+      : null;
     this.mirror = mirror;
     this.removalGate = new RemovalGate({
       store,

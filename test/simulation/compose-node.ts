@@ -88,6 +88,8 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
       uploadIntervalMs,
       logCacheBytes,
       blockCacheBytes,
+      isMirrored,
+      mirrorSnapshotLogBytes,
       compaction,
     } = options;
     return {
@@ -104,13 +106,15 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
       uploadIntervalMs,
       logCacheBytes,
       blockCacheBytes,
+      isMirrored,
+      mirrorSnapshotLogBytes,
       scrubIntervalMs: 0,
       compaction,
     };
   }
 }
 
-async function openWal(
+export async function openWal(
   options: SimulationOptions,
   place: NodePlace,
   store: SimObjectStore,

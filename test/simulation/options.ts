@@ -60,6 +60,9 @@ export interface SimulationOptions {
   readonly blockCacheBytes: number;
   readonly snapshotEveryCommands: number;
   readonly walFileBytes: number;
+  /** The command log is mirrored into the bucket, and the database is lost at the end. */
+  readonly isMirrored: boolean;
+  readonly mirrorSnapshotLogBytes: number;
   readonly compaction: CompactionSettings;
 }
 
@@ -108,6 +111,8 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     blockCacheBytes: size(1, 500_000),
     snapshotEveryCommands: size(2, 200),
     walFileBytes: size(16, 256) * 4096,
+    isMirrored: prng.chance(0.5),
+    mirrorSnapshotLogBytes: size(500, 50_000),
     compaction: drawCompaction(prng),
     scrubEveryMs: sometimes(0.6, 2000, 60_000),
     hasNeighbour: prng.chance(0.5),

@@ -9,6 +9,7 @@ import { castActors, drawPlans } from "./cast.ts";
 import { LogChecker } from "./checkers/log-checker.ts";
 import { Client } from "./client.ts";
 import { CLUSTER_ID, Cluster, type NodeFactory } from "./cluster.ts";
+import { loseDatabase } from "./database-loss.ts";
 import { Model } from "./model/model.ts";
 import type { SimulationOptions } from "./options.ts";
 import { Requests } from "./requests.ts";
@@ -128,6 +129,12 @@ class Run {
     this.#readBack("after a crash");
     if (this.#options.settlesEarly) this.#settleStore();
     this.#endNeighbour();
+    if (this.#options.isMirrored && world.failure === null) {
+      loseDatabase({ stage: this.#stage, cluster: this.#cluster, checker: this.#checker, options: this.#options });
+      for (const node of this.#cluster.nodes) node.run();
+      this.#untilUp("a restore");
+      this.#readBack("through a restored database");
+    }
     this.#restartWithoutWal();
     this.#readBack("through the data objects alone");
     this.#checkExpired();

@@ -24,11 +24,17 @@ import { type Laggard, StoreChecker } from "./store-checker.ts";
 const INVARIANTS_EVERY_ROWS = 4;
 
 export class LogChecker implements LifeLog {
-  readonly state = new MetadataState();
+  #state = new MetadataState();
+  /** Every row from the first on. */
+  #rows: LogRow[] = [];
+  /** The database was lost: the next row tells how far back the log was restored. */
+  #isLost = false;
   readonly #hashes = new Map<number, HashedRows>();
   readonly #lives = new Map<number, LifeFacts>();
   readonly #livesOf = new Map<string, LifeFacts[]>();
   readonly store: StoreChecker;
+  /** Rows that created and removed each stream. */
+  readonly #lifeIndexes = new Map<number, { readonly created: number; readonly removed: number | null }>();
 
   constructor(
     private readonly world: World,
@@ -37,8 +43,15 @@ export class LogChecker implements LifeLog {
     private readonly clusterId: string,
   ) {
     database.onRow = (row) => this.#follow(row);
+    database.onLost = () => {
+      this.#isLost = true;
+    };
     database.onSnapshot = (write) => this.#checkSnapshot(write);
     this.store = new StoreChecker(world, bucket, clusterId, this.state);
+  }
+
+  get state(): MetadataState {
+    return this.#state;
   }
 
   life(streamId: number): LifeFacts | null {
@@ -71,6 +84,12 @@ export class LogChecker implements LifeLog {
     this.store.laggard = laggard;
   }
 
+  /** The same for the sum alone, 16 hex digits. */
+  checkSum(who: string, index: number, sum: string): void {
+    const reference = this.#hashes.get(index)?.rowSum.toString(16).padStart(16, "0");
+    this.world.check(reference === sum, () => `${who} at index ${index} has the hash ${sum} instead of ${reference}`);
+  }
+
   /** Every live object is in the store. */
   checkLiveObjects(): void {
     for (const entry of this.state.objects()) if (entry.state === "live") this.#checkStored(entry.objectId);
@@ -84,7 +103,46 @@ export class LogChecker implements LifeLog {
     }
   }
 
+  /** A restored log: the rows up to `index` are those that were there, and what came behind them never was. */
+  #rewind(index: number): void {
+    const { world } = this;
+    world.check(index <= this.#rows.length, () => `the log was restored up to ${index}, and never went beyond ${this.#rows.length}`);
+    for (const row of this.database.statements.readLog(0, index).rows) {
+      if (row.index > index) break;
+      world.check(this.#rows[row.index - 1]?.rowId === row.rowId, () => `log row ${row.index} was restored as another one`);
+    }
+    world.trace.note(`the log goes on behind ${index}, ${this.#rows.length - index} rows are lost`);
+    if (this.#rows.length > index) world.trace.count("restore lost rows");
+    for (const facts of this.#lives.values()) this.#forgetBeyond(facts, index);
+    this.#rows = this.#rows.slice(0, index);
+    this.#state = new MetadataState();
+    const gone: number[] = [];
+    for (const row of this.#rows) {
+      const { commands, version } = decodeBatch(row.payload, `log row ${row.index}`);
+      const outcomes = apply(this.#state, { ...row, version, commands });
+      commands.forEach((command, at) => {
+        if (command.type === "remove_objects" && outcomes[at]?.applied) gone.push(...command.objectIds);
+      });
+    }
+    this.store.rewind(this.#state, gone);
+    for (const at of [...this.#hashes.keys()]) if (at > index) this.#hashes.delete(at);
+  }
+
+  #forgetBeyond(facts: LifeFacts, index: number): void {
+    const { created, removed } = this.#lifeIndexes.get(facts.streamId) ?? { created: 0, removed: null };
+    this.world.check(created <= index, () => `${facts.name} was created where commands were to be lost`);
+    if (removed === null || removed <= index) return;
+    facts.removedMs = null;
+    facts.expiredAt = null;
+    this.#lifeIndexes.set(facts.streamId, { created, removed: null });
+  }
+
   #follow(row: LogRow): void {
+    if (this.#isLost) {
+      this.#isLost = false;
+      this.#rewind(row.index - 1);
+    }
+    this.#rows.push(row);
     const { state, world } = this;
     world.check(row.index === state.appliedIndex + 1, () => `log row ${row.index} follows row ${state.appliedIndex}`);
     const { commands, version } = decodeBatch(row.payload, `log row ${row.index}`);
@@ -154,6 +212,7 @@ export class LogChecker implements LifeLog {
       expiredAt: null,
     };
     this.#lives.set(streamId, facts);
+    this.#lifeIndexes.set(streamId, { created: this.#rows.length, removed: null });
     this.#livesOf.set(name, [...lives, facts]);
   }
 
@@ -165,6 +224,7 @@ export class LogChecker implements LifeLog {
     const facts = this.#lives.get(streamId);
     if (facts === undefined || facts.removedMs !== null) throw this.world.failed(`stream ${streamId} was removed, and is not alive`);
     facts.removedMs = this.world.nowMs;
+    this.#lifeIndexes.set(streamId, { created: this.#lifeIndexes.get(streamId)?.created ?? 0, removed: this.#rows.length });
     facts.expiredAt = expiredAt;
   }
 

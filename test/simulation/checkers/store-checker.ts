@@ -33,13 +33,17 @@ export class StoreChecker {
   readonly #ends = new Map<string, { readonly index: number; readonly trueMs: number }>();
   readonly #gone = new Set<number>();
   #highest: StoreMarker | null = null;
+  /** Objects of commands that a restore lost: in the store, and nobody's. */
+  readonly #lost = new Set<number>();
+  #state: MetadataState;
 
   constructor(
     private readonly world: World,
     private readonly bucket: SimBucket,
     private readonly clusterId: string,
-    private readonly state: MetadataState,
+    state: MetadataState,
   ) {
+    this.#state = state;
     bucket.onCreate = (key, bytes) => this.#checkCreate(key, bytes);
     bucket.onDelete = (key, bytes) => this.#checkDelete(key, bytes);
     bucket.onReuse = (key, bytes) => {
@@ -47,6 +51,29 @@ export class StoreChecker {
       if (isTombstone(bytes)) return;
       throw world.failed(`key ${key} was created, deleted, and created again with other bytes`);
     };
+  }
+
+  private get state(): MetadataState {
+    return this.#state;
+  }
+
+  /** The log goes on behind a restored state; `gone`: the objects that are removed there. */
+  rewind(state: MetadataState, gone: readonly number[]): void {
+    const index = state.appliedIndex;
+    const marked = this.#highest?.index ?? 0;
+    this.world.check(marked <= index, () => `the log was restored up to ${index}, and a marker in the store is at ${marked}`);
+    for (const { objectId } of this.#state.objects()) if (state.object(objectId) === null) this.#lost.add(objectId);
+    this.#state = state;
+    for (const at of [...this.#rowIds.keys()]) if (at > index) this.#rowIds.delete(at);
+    for (const [name, marks] of this.#commits) {
+      this.#commits.set(
+        name,
+        marks.filter((mark) => mark.index <= index),
+      );
+    }
+    for (const [name, end] of this.#ends) if (end.index > index) this.#ends.delete(name);
+    this.#gone.clear();
+    this.noteRemoved(gone);
   }
 
   noteRow(index: number, rowId: string): void {
@@ -95,7 +122,7 @@ export class StoreChecker {
       const [, kind, , objectId] = key.split("/");
       if (kind === "data") {
         const entry = state.object(Number(objectId));
-        const isKnown = entry !== null && objectKey(this.clusterId, entry) === key;
+        const isKnown = (entry !== null && objectKey(this.clusterId, entry) === key) || this.#lost.has(Number(objectId));
         world.check(isKnown, () => `${key} is in the store, and nothing that the metadata knows`);
       }
     }

@@ -26,6 +26,8 @@ export class SimBucket {
   isFull = false;
   /** Called when a key came into the bucket. */
   onCreate: (key: string, bytes: Uint8Array) => void = () => {};
+  /** Refuses creates below this prefix; null: none. */
+  refusedPrefix: string | null = null;
   /** Called before a key leaves the bucket; fails the run where it must not. */
   onDelete: (key: string, bytes: Uint8Array) => void = () => {};
 
@@ -49,6 +51,9 @@ export class SimBucket {
     if (this.isFull) {
       this.world.trace.count("fault store full");
       throw new PicoError("storage_full", `store: no space for ${key}`);
+    }
+    if (this.refusedPrefix !== null && key.startsWith(this.refusedPrefix)) {
+      throw new PicoError("storage_failed", `store: ${key} is refused`);
     }
     if (this.#objects.has(key)) return "exists";
     const checksum = checksum64(bytes);

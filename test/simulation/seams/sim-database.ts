@@ -10,21 +10,35 @@ import { WALL_ORIGIN_MS } from "../world/sim-clock.ts";
 import type { World } from "../world/world.ts";
 
 export class SimDatabase {
-  readonly statements: SqliteStatements;
-  readonly #connection: Database;
+  #statements: SqliteStatements;
+  #connection: Database;
   /** Its clock is ahead of true time by so much. */
   offsetMs = 0;
   /** By how much its clock was set back so far, all times together. */
   setBackMs = 0;
   /** Called after each row that was added, with that row. */
   onRow: (row: LogRow) => void = () => {};
+  /** Called after it was lost. */
+  onLost: () => void = () => {};
   /** Called after each snapshot that was written. */
   onSnapshot: (write: SnapshotWrite) => void = () => {};
   readonly #wakes = new Set<() => void>();
 
   constructor(private readonly world: World) {
     this.#connection = openMemoryDatabase();
-    this.statements = new SqliteStatements(this.#connection, () => this.nowMs());
+    this.#statements = new SqliteStatements(this.#connection, () => this.nowMs());
+  }
+
+  get statements(): SqliteStatements {
+    return this.#statements;
+  }
+
+  /** What it holds is gone for good, and an empty one is in its place. */
+  lose(): void {
+    this.#connection.close();
+    this.#connection = openMemoryDatabase();
+    this.#statements = new SqliteStatements(this.#connection, () => this.nowMs());
+    this.onLost();
   }
 
   nowMs(): number {
