@@ -62,6 +62,11 @@ export const REQUIRED_KINDS: readonly string[] = [
   "snapshot",
   "scrub finished",
   "scrub failed",
+  "command raise_ids",
+  "restore",
+  "restore cut short",
+  "restore from a snapshot",
+  "restore lost rows",
 ];
 
 /** Fewer seeds than this prove nothing by what they miss. */

@@ -65,6 +65,24 @@ export const VARIANTS: readonly Variant[] = [
     install: dropWhatForksNeed,
   },
   {
+    name: "removal-before-mirror",
+    fault: "what leaves the store does not wait until the mirror of the command log holds what allows it",
+    factory: composeNodeFactory({
+      core: ({ mirror }) => {
+        const real = mirror?.cover.bind(mirror);
+        // A start still waits; the removal gate asks behind it.
+        let isStarted = false;
+        if (mirror !== null && real !== undefined)
+          mirror.cover = async (index) => {
+            if (isStarted) return true;
+            isStarted = await real(index);
+            return isStarted;
+          };
+      },
+    }),
+    install: nothing,
+  },
+  {
     name: "other-bytes-on-retry",
     fault: "a segment number is tried again with other bytes: its header is made anew",
     factory: composeNodeFactory({ wal: (wal) => new OtherBytesOnRetry(wal) }),

@@ -1,0 +1,142 @@
+/** Real processes whose database is lost: `pico restore` makes another one of the bucket. */
+import { expect, test } from "bun:test";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describeOnMinio } from "../support/minio.ts";
+import { type CommandEnd, PicoCommand } from "./pico-command.ts";
+import { TestNode } from "./test-node.ts";
+
+const TEST_MS = 180_000;
+/** The mirror is a second behind, and a little. */
+const MIRRORED_MS = 3000;
+const ROUNDS = 3;
+
+/** Runs the command until it ends or is killed after `killMs`; null: it is left alone. */
+async function restore(flags: readonly string[], killMs: number | null): Promise<CommandEnd> {
+  const aws = Object.entries(process.env).filter(([name]) => name.startsWith("AWS_"));
+  const variables = Object.fromEntries(aws.map(([name, value]) => [name, value ?? ""]));
+  const command = new PicoCommand(["restore", ...flags, "--json"], variables);
+  command.child.stdin?.end();
+  const timer = killMs === null ? null : setTimeout(() => command.child.kill("SIGKILL"), killMs);
+  const end = await command.ended;
+  if (timer !== null) clearTimeout(timer);
+  return end;
+}
+
+function loseDatabase(node: TestNode): void {
+  for (const companion of ["", "-wal", "-shm"]) rmSync(join(node.dataDirectory, `meta.db${companion}`), { force: true });
+}
+
+async function bodies(node: TestNode, name: string): Promise<string[]> {
+  return (await node.read(name)).body.toString().split(";").slice(0, -1);
+}
+
+/** Appends until the node is killed; what was acknowledged. */
+async function writeUntilKilled(node: TestNode, name: string, prefix: string, forMs: number): Promise<string[]> {
+  const acknowledged: string[] = [];
+  let isOver = false;
+  const writing = (async () => {
+    for (let number = 0; !isOver; number++) {
+      const answer = await node.append(name, `${prefix}.${number};`).catch(() => null);
+      if (answer?.status === 200) acknowledged.push(`${prefix}.${number}`);
+    }
+  })();
+  await Bun.sleep(forMs);
+  await node.process.kill();
+  isOver = true;
+  await writing;
+  return acknowledged;
+}
+
+async function loseAndRestore(node: TestNode, serveFlags: readonly string[], restoreFlags: readonly string[]): Promise<void> {
+  await node.start(...serveFlags);
+  await node.create("/known");
+  const acknowledged: string[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    await Bun.sleep(MIRRORED_MS);
+    // A stream of the last moment, which may be lost as a whole.
+    acknowledged.push(...(await writeUntilKilled(node, "/known", `r${round}`, 300 + 400 * round)));
+    expect(acknowledged.length).toBeGreaterThan(0);
+    loseDatabase(node);
+    // Killed on the way, a restore leaves no database and the next one begins again.
+    for (const killMs of [150, 300, 450]) {
+      const cut = await restore(restoreFlags, killMs);
+      if (cut.exitCode === 0) loseDatabase(node);
+      else expect(existsSync(join(node.dataDirectory, "meta.db"))).toBeFalse();
+    }
+    const { exitCode, output, errors } = await restore(restoreFlags, null);
+    expect({ exitCode, errors }).toEqual({ exitCode: 0, errors: "" });
+    expect(JSON.parse(output)).toMatchObject({ streams: 1, problems: [], lostStreamCount: 0 });
+    const again = await restore(restoreFlags, null);
+    expect({ ...again, output: "" }).toEqual({ exitCode: 1, output: "", errors: expect.stringContaining("is there already") });
+    await node.start(...serveFlags);
+    const found = await bodies(node, "/known");
+    expect(new Set(found).size).toBe(found.length);
+    expect(acknowledged.filter((body) => !found.includes(body))).toEqual([]);
+  }
+  expect(await node.process.stop()).toBe(0);
+}
+
+test(
+  "a node with a mirrored directory and its WAL, and a new database each round",
+  async () => {
+    await using node = await TestNode.create();
+    await loseAndRestore(node, ["--mirror", "on"], ["--data-dir", node.dataDirectory]);
+  },
+  TEST_MS,
+);
+
+test(
+  "an older database beside a newer bucket is refused, and the refusal names the way back",
+  async () => {
+    await using node = await TestNode.create();
+    await node.start("--mirror", "on");
+    await node.create("/a");
+    await Bun.sleep(MIRRORED_MS);
+    await node.process.kill();
+    loseDatabase(node);
+    const refused = await node.refused({ flags: ["--mirror", "on"] });
+    expect(refused.exitCode).toBe(1);
+    expect(refused.errors).toContain("pico restore");
+  },
+  TEST_MS,
+);
+
+describeOnMinio("restore from a bucket", (minio) => {
+  test(
+    "on an empty machine, over several losses",
+    async () => {
+      await using node = await TestNode.create();
+      const storage = ["--storage", minio().uri()];
+      await loseAndRestore(node, storage, [...storage, "--data-dir", node.dataDirectory]);
+    },
+    TEST_MS,
+  );
+
+  test(
+    "the old process, paused while another machine restores, acknowledges nothing more when it goes on",
+    async () => {
+      await using old = await TestNode.create();
+      await using other = await TestNode.create();
+      const storage = ["--storage", minio().uri(), "--cluster-id", "paused"];
+      await old.start(...storage);
+      await old.create("/s");
+      expect((await old.append("/s", "old;")).status).toBe(200);
+      await Bun.sleep(MIRRORED_MS);
+      old.process.signal("SIGSTOP");
+      const { exitCode } = await restore([...storage, "--data-dir", other.dataDirectory], null);
+      expect(exitCode).toBe(0);
+      await other.start(...storage);
+      expect((await other.append("/s", "new;")).status).toBe(200);
+      old.process.signal("SIGCONT");
+      const late = await old.append("/s", "late;").catch(() => null);
+      expect(late?.status ?? 503).not.toBe(200);
+      // It finds its WAL closed, or that the mirrored log went on without it.
+      const exit = await Promise.race([old.process.exited, Bun.sleep(20_000).then(() => null)]);
+      expect(exit).toEqual({ exitCode: 1, signal: null });
+      expect(await bodies(other, "/s")).toEqual(["old", "new"]);
+      expect(await other.process.stop()).toBe(0);
+    },
+    TEST_MS,
+  );
+});
