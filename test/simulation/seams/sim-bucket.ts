@@ -46,13 +46,17 @@ export class SimBucket {
     return this.#objects.get(key)?.bytes ?? null;
   }
 
+  isRefused(key: string): boolean {
+    return this.refusedPrefix !== null && key.startsWith(this.refusedPrefix);
+  }
+
   create(key: string, bytes: Uint8Array): "created" | "exists" {
     checkObjectKey("create", key);
     if (this.isFull) {
       this.world.trace.count("fault store full");
       throw new PicoError("storage_full", `store: no space for ${key}`);
     }
-    if (this.refusedPrefix !== null && key.startsWith(this.refusedPrefix)) {
+    if (this.isRefused(key)) {
       throw new PicoError("storage_failed", `store: ${key} is refused`);
     }
     if (this.#objects.has(key)) return "exists";

@@ -54,7 +54,7 @@ export class SimObjectStore implements ObjectStore {
     const { prng, world } = this.link.service;
     if (!world.faultsOn || !prng.chance(GHOST_CHANCE)) return;
     world.scheduler.schedule(prng.fraction() * GHOST_MS_MAX, `create ${key} arrives again`, () => {
-      if (this.bucket.isFull || this.bucket.create(key, sent) === "exists") return;
+      if (this.bucket.isFull || this.bucket.isRefused(key) || this.bucket.create(key, sent) === "exists") return;
       world.trace.count("fault store ghost create");
     });
   }
