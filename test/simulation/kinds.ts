@@ -31,6 +31,7 @@ export const REQUIRED_KINDS: readonly string[] = [
   "fault store delete answer lost",
   "fault store list refused",
   "fault store ghost create",
+  "fault store data created late, behind its delete",
   "slow store",
   "store marker",
   "store settled",
