@@ -32,6 +32,8 @@ export class CompactionLoop {
   readonly #endListening: () => void;
   /** Monotonic times until which objects are left alone, by id. */
   readonly #unusable = new Map<number, number>();
+  /** Objects that a merge with small neighbours, or a rewrite, would not make fewer or smaller. */
+  readonly #dense = new Set<number>();
   /** Of inputs together: less than the setting where that took too long. */
   #inputBytesMax: number;
   /** Live objects changed since there was nothing to plan. */
@@ -60,6 +62,7 @@ export class CompactionLoop {
       deadShareMin: settings.deadShareMin,
       lookAgainMs: settings.lookAgainMs,
       isUsable: (entry) => this.#isUsable(entry),
+      isDense: ({ objectId }) => this.#dense.has(objectId),
     });
     this.#endListening = metadata.onApplied((commands, outcomes) => this.#note(commands, outcomes));
     const round = () => this.#round();
@@ -147,7 +150,10 @@ export class CompactionLoop {
     this.#isPlanDue = false;
     this.#forgetGone();
     const limits = { ...settings, inputBytesMax: this.#inputBytesMax };
-    const plan = planCompaction(metadata.view.objects(), limits, (entry) => this.#isUsable(entry));
+    const plan = planCompaction(metadata.view.objects(), limits, {
+      isUnusable: (entry) => !this.#isUsable(entry),
+      isDense: ({ objectId }) => this.#dense.has(objectId),
+    });
     if (plan === null) return false;
     this.#isPlanDue = true;
     await this.#run(plan);
@@ -172,7 +178,9 @@ export class CompactionLoop {
   async #run(plan: CompactionPlan): Promise<void> {
     const { settings } = this.#components;
     try {
-      if (!(await this.#compactor.run(plan, this.#stopping.signal))) return;
+      const result = await this.#compactor.run(plan, this.#stopping.signal);
+      if (result === "dense") for (const { objectId } of plan.inputs) this.#dense.add(objectId);
+      if (result !== "done") return;
       this.#inputBytesMax = Math.min(settings.inputBytesMax, this.#inputBytesMax * 2);
     } catch (error) {
       // The next one is smaller, so that some day it ends in time.
@@ -205,6 +213,7 @@ export class CompactionLoop {
   #forgetGone(): void {
     const { view } = this.#components.metadata;
     for (const objectId of this.#unusable.keys()) if (view.object(objectId)?.state !== "live") this.#unusable.delete(objectId);
+    for (const objectId of this.#dense) if (view.object(objectId)?.state !== "live") this.#dense.delete(objectId);
   }
 }
 

@@ -9,7 +9,8 @@
  *    number of objects follows the bytes also where most of a run has died.
  *
  * Invariants: inputs are live and usable, at least two, and of one level. Each plan lifts its inputs by a
- * level or leaves fewer objects, so planning ends; at the end no place has `depthMax` objects of a level. The first
+ * level, takes them apart or leaves fewer objects (what would not is given up, and its inputs are dense from
+ * there on), so planning ends; at the end no place has `depthMax` objects of a level. The first
  * two rules rewrite a byte once a level, and a level needs several times the objects of the one above it.
  */
 import { assert } from "../lib/assert.ts";
@@ -42,16 +43,25 @@ interface Candidate {
   readonly summary: ObjectSummary;
 }
 
-/** `isUsable`: false for objects that could not be read; they are left alone, and counted nowhere. */
+/** What earlier plans have learned of objects. */
+export interface ObjectKnowledge {
+  /** Could not be read: it is left alone, and counted nowhere. */
+  isUnusable(entry: ObjectEntry): boolean;
+  /** Small, and yet a merge with small neighbours makes no fewer objects. */
+  isDense(entry: ObjectEntry): boolean;
+}
+
+const NOTHING_KNOWN: ObjectKnowledge = { isUnusable: () => false, isDense: () => false };
+
 export function planCompaction(
   objects: Iterable<ObjectEntry>,
   limits: CompactionLimits,
-  isUsable: (entry: ObjectEntry) => boolean = () => true,
+  known: ObjectKnowledge = NOTHING_KNOWN,
 ): CompactionPlan | null {
   assert(limits.depthMax >= 2, "a merge has two inputs");
   const levels = new Map<number, Candidate[]>();
   for (const entry of objects) {
-    if (entry.state !== "live" || entry.summary === null || !isUsable(entry)) continue;
+    if (entry.state !== "live" || entry.summary === null || known.isUnusable(entry)) continue;
     const level = levels.get(entry.summary.level) ?? [];
     level.push({ entry, summary: entry.summary });
     levels.set(entry.summary.level, level);
@@ -59,7 +69,7 @@ export function planCompaction(
   for (const level of [...levels.keys()].sort((left, right) => left - right)) {
     const candidates = levels.get(level) ?? [];
     if (candidates.length < limits.depthMax) continue;
-    const plan = level === 0 ? planUploaded(candidates, limits) : planLevel(level, candidates.sort(byPlace), limits);
+    const plan = level === 0 ? planUploaded(candidates, limits) : planLevel(level, candidates.sort(byPlace), limits, known);
     if (plan !== null) return plan;
   }
   return null;
@@ -70,7 +80,12 @@ function planUploaded(candidates: readonly Candidate[], limits: CompactionLimits
 }
 
 /** `candidates` in the order of their first places. */
-function planLevel(level: number, candidates: readonly Candidate[], limits: CompactionLimits): CompactionPlan | null {
+function planLevel(
+  level: number,
+  candidates: readonly Candidate[],
+  limits: CompactionLimits,
+  known: ObjectKnowledge,
+): CompactionPlan | null {
   /** Those that cover the first place of the candidate looked at. */
   let covering: Candidate[] = [];
   for (const candidate of candidates) {
@@ -81,7 +96,7 @@ function planLevel(level: number, candidates: readonly Candidate[], limits: Comp
   }
   let small: Candidate[] = [];
   for (const candidate of candidates) {
-    if (candidate.summary.sizeBytes >= limits.smallBytes) small = [];
+    if (candidate.summary.sizeBytes >= limits.smallBytes || known.isDense(candidate.entry)) small = [];
     else small.push(candidate);
     if (small.length === limits.depthMax) return { inputs: oldest(small, limits), outputLevel: level, reason: "small" };
   }

@@ -62,6 +62,15 @@ export class UnusableInputs extends Error {
   }
 }
 
+/**
+ * What became of a plan. `void`: its inputs went meanwhile. `dense`: small inputs would have been no fewer
+ * objects, or one that seemed mostly dead no smaller; they stay as they are.
+ */
+export type PlanResult = "done" | "void" | "dense";
+
+/** Carrying the plan out would bring nothing. */
+class NoGain extends Error {}
+
 /** The outputs would expire before the merge ends. */
 export class CompactionTooSlow extends Error {}
 
@@ -82,26 +91,28 @@ export class Compactor {
   }
 
   /**
-   * True once the inputs are replaced; false where they went meanwhile, so that the plan is void. Throws
+   * Resolves once the inputs are replaced, or where they are left for a reason that is no failure. Throws
    * `UnusableInputs`, `CompactionTooSlow`, `unavailable` where it had to stop, and what the store throws.
    */
-  async run(plan: CompactionPlan, signal: AbortSignal): Promise<boolean> {
+  async run(plan: CompactionPlan, signal: AbortSignal): Promise<PlanResult> {
     const { metadata } = this.#components;
     const objects = this.#storer.begin(signal);
     try {
       await this.#merge(plan, objects, signal);
       this.#checkGoesOn(objects, signal);
+      if (plan.reason === "small" && objects.summaries.length >= plan.inputs.length) throw new NoGain();
       const inputs = plan.inputs.map(({ objectId }) => objectId);
       const outcome = await metadata.propose({ type: "compact", inputs, outputs: objects.forCommit() }).outcome;
       if (outcome.applied) this.#noteDone(plan, objects);
       else await objects.giveUp();
-      return outcome.applied;
+      return outcome.applied ? "done" : "void";
     } catch (error) {
       // A command without an outcome may have made them live.
       if (!isPicoError(error, "unknown_outcome") || !objects.isInCommit) await objects.giveUp();
       // The view may be older than the removal.
       if (error instanceof MissingObject) await metadata.catchUp();
-      if (this.#isVoid(plan)) return false;
+      if (this.#isVoid(plan)) return "void";
+      if (error instanceof NoGain) return "dense";
       throw toUnusable(error);
     }
   }
@@ -139,6 +150,8 @@ export class Compactor {
     const drain = async () => {
       for (let draft = writer.takeFinished(); draft !== null; draft = writer.takeFinished()) {
         check();
+        // How much is dead was estimated; this is what it comes to, before anything is written.
+        if (plan.reason === "dead" && draft.byteLength > bytesExpected * (1 - settings.deadShareMin / 2)) throw new NoGain();
         await pace.idle(objects.store(draft));
       }
     };

@@ -73,6 +73,11 @@ export class DataObjectDraft {
     private readonly footerStart = out.length,
   ) {}
 
+  /** Bytes without the footer. */
+  get byteLength(): number {
+    return this.footerStart;
+  }
+
   seal(objectId: number): SealedDataObject {
     const { level, streamCount, recordCount, first, last } = this.footer;
     this.out.length = this.footerStart;

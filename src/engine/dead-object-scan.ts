@@ -30,6 +30,8 @@ export interface DeadObjectScanOptions {
   readonly deadShareMin: number;
   readonly lookAgainMs: number;
   readonly isUsable: (entry: ObjectEntry) => boolean;
+  /** A look at it was deceived before: only many deaths make it worth another one. */
+  readonly isDense: (entry: ObjectEntry) => boolean;
 }
 
 /** An object that is worth rewriting, or not even that. */
@@ -124,7 +126,7 @@ export class DeadObjectScan {
     const { view } = this.#options.metadata;
     for (let objectId = this.#unlooked.pop(); objectId !== undefined; objectId = this.#unlooked.pop()) {
       const entry = view.object(objectId);
-      if (entry?.state !== "live" || !this.#options.isUsable(entry)) continue;
+      if (entry?.state !== "live" || !this.#options.isUsable(entry) || this.#options.isDense(entry)) continue;
       this.#looked(objectId);
       return entry;
     }
@@ -139,9 +141,11 @@ export class DeadObjectScan {
     return null;
   }
 
-  #isDue({ summary }: ObjectEntry, { count, lookedAtMs }: Marks): boolean {
+  #isDue(entry: ObjectEntry, { count, lookedAtMs }: Marks): boolean {
+    const { summary } = entry;
     if (count === 0 || summary === null) return false;
     if (count >= summary.streamCount * this.#options.deadShareMin) return true;
+    if (this.#options.isDense(entry)) return false;
     return this.#options.clock.monotonicMs() - lookedAtMs >= this.#options.lookAgainMs;
   }
 

@@ -3,7 +3,7 @@ import { BlockCache } from "../../src/engine/block-cache.ts";
 import { CompactionLoop } from "../../src/engine/compaction-loop.ts";
 import type { CompactionPlan } from "../../src/engine/compaction-plan.ts";
 import { COMPACTION_SETTINGS, type CompactionSettings } from "../../src/engine/compaction-settings.ts";
-import { Compactor, type CompactorComponents } from "../../src/engine/compactor.ts";
+import { Compactor, type CompactorComponents, type PlanResult } from "../../src/engine/compactor.ts";
 import { DataObjectReaders } from "../../src/engine/data-object-readers.ts";
 import { LogCache } from "../../src/engine/log-cache.ts";
 import { StreamReader } from "../../src/engine/stream-reader.ts";
@@ -75,7 +75,7 @@ export class CompactionBench {
   }
 
   /** Merges these objects into level 1, or another. */
-  compact(inputs: readonly ObjectEntry[], outputLevel = 1): Promise<boolean> {
+  compact(inputs: readonly ObjectEntry[], outputLevel = 1): Promise<PlanResult> {
     const plan: CompactionPlan = { inputs, outputLevel, reason: "depth" };
     return this.compactor().run(plan, this.aborted.signal);
   }

@@ -122,6 +122,22 @@ describe("the loop", () => {
     await loop.stop();
   });
 
+  test("ends where small objects are no fewer for a merge: it is tried once", async () => {
+    // Each stream gets an object of its own, since no block fits one.
+    const bench = new CompactionBench({ ...SMALL, objectBytesTarget: 1000, blockBytesTarget: 2000, smallBytes: 900 });
+    const ids = await bench.createMany(3);
+    for (const id of ids) await bench.upload([namedStream(id, 0, 2)], 1);
+    const before = bench.live();
+    const loop = await started(bench);
+    expect(bench.live()).toEqual(before);
+    expect(loop.figures.planCount).toBe(0);
+    expect(bench.inState("prepared")).toBe(0);
+    const commands = bench.proposed.length;
+    await rounds(bench, 5);
+    expect(bench.proposed.length).toBe(commands);
+    await loop.stop();
+  });
+
   test("that was too slow plans less the next time", async () => {
     const bench = new CompactionBench({ ...SMALL, depthMax: 8, inputBytesMax: 20_000, objectBytesTarget: 1000 });
     const streamId = await bench.create();
@@ -201,6 +217,26 @@ describe("objects that are dead", () => {
     bench.store.reads.length = 0;
     await bench.clock.advance(1_000_000);
     expect(bench.store.reads).toEqual([]);
+    await loop.stop();
+  });
+
+  test("only by an estimate that is wrong are read once, and written not at all", async () => {
+    const bench = new CompactionBench({ ...NO_MERGES, blockBytesTarget: 4000 });
+    const [many = 0, few = 0] = await bench.createMany(2);
+    // Of both in one block; what the second one has trimmed is not in the object any more.
+    await bench.trim(few, 48);
+    await bench.upload([namedStream(many, 0, 100), { ...namedStream(few, 0, 50), fromOffset: 48 }]);
+    const [object] = bench.live();
+    expect(object?.summary?.recordCount).toBe(102);
+    const loop = await started(bench);
+    expect(bench.live()).toEqual(object === undefined ? [] : [object]);
+    expect(loop.figures).toMatchObject({ planCount: 0, failureCount: 0, bytesWritten: 0 });
+    bench.store.reads.length = 0;
+    await rounds(bench, 5);
+    expect(bench.store.reads).toEqual([]);
+    await bench.delete(many);
+    await rounds(bench, 5);
+    expect(bench.records()).toBe(2);
     await loop.stop();
   });
 

@@ -63,7 +63,8 @@ describe("of level 0", () => {
       return i === 1 ? { ...entry, state: "destroyed" } : entry;
     });
     expect(idsOf(planCompaction(objects, LIMITS))).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
-    expect(planCompaction(objects, LIMITS, ({ objectId }) => objectId !== 5)).toBeNull();
+    const known = { isUnusable: ({ objectId }: ObjectEntry) => objectId === 5, isDense: () => false };
+    expect(planCompaction(objects, LIMITS, known)).toBeNull();
   });
 });
 
@@ -104,7 +105,7 @@ describe("of deeper levels", () => {
     ).toMatchObject({ outputLevel: 20 });
   });
 
-  test("small neighbours are merged within their level, but not over a large one between them", () => {
+  test("small neighbours are merged within their level, but not over a large one between them, nor one that is dense", () => {
     const limits = { ...LIMITS, smallBytes: 50 };
     const small = (i: number) => ({ level: 3, first: at(i), last: at(i, 9) });
     const plan = planCompaction(many(9, small), limits);
