@@ -91,9 +91,15 @@ export function readWalParameters(uri: BucketUri, medium: "local" | "object", fl
   };
 }
 
-/** For messages and logs: what stands between `://` and the last `@` may be a password. */
+/**
+ * For messages and logs: what stands between `://` and the last `@` may be a password, as what stands before an `@` behind
+ * a lone `:` may, and the parameters may have one.
+ */
 export function hideCredentials(uri: string): string {
-  return uri.replace(/:\/\/.*@/s, "://***@");
+  return uri
+    .replace(/:\/\/.*@/s, "://***@")
+    .replace(/^[^@/]*:(?!\/\/).*@/s, "***@")
+    .replace(/\?.+$/s, "?***");
 }
 
 function parseParameters(query: string): ReadonlyMap<string, string> {

@@ -22,6 +22,11 @@ const ALGORITHMS: readonly S3Encryption["algorithm"][] = ["AES256", "aws:kms", "
 export function s3PlaceFromUri(uri: BucketUri, flag: string): S3Place {
   const read = new ParameterReader(uri, flag);
   const [bucket = "", ...segments] = uri.path.split("/");
+  if (uri.path.includes("@")) {
+    throw read.refuse(
+      "a bucket has no user and no password; leave out what is before the @, and give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    );
+  }
   if (!BUCKET.test(bucket)) throw read.refuse(`${JSON.stringify(bucket)} is no name of a bucket; write s3://BUCKET or s3://BUCKET/PREFIX`);
   const prefix = segments.join("/").replace(/\/$/, "");
   if (prefix !== "" && (!isObjectKey(prefix) || prefix.length > PREFIX_BYTES_MAX)) {
@@ -90,6 +95,9 @@ class ParameterReader {
   }
 
   refuse(what: string): PicoError {
-    return new PicoError("settings", `${this.flag} s3://${this.uri.path}: ${what}`, { flag: this.flag, isStartup: true });
+    return new PicoError("settings", `${this.flag} ${hideCredentials(`s3://${this.uri.path}`)}: ${what}`, {
+      flag: this.flag,
+      isStartup: true,
+    });
   }
 }

@@ -75,7 +75,18 @@ test("what is no bucket URI is refused with the flag's name", () => {
 
 test("a password is in no message", () => {
   expect(hideCredentials("postgres://u:p@ss/word@host/db")).toBe("postgres://***@host/db");
-  expect(String(thrownBy(() => parse("1@ftp://user:secret@host")))).not.toContain("secret");
+  expect(hideCredentials("user:p@ss@host")).toBe("***@host");
+  expect(hideCredentials("s3://bucket?secretKey=x&y=z")).toBe("s3://bucket?***");
+  for (const text of [
+    "1@ftp://user:secret@host",
+    "user:secret@s3://bucket",
+    "1@ftp://bucket?secretKey=secret",
+    "s4://bucket?secretKey=secret",
+    "99999@s3://bucket?a=secret",
+    "1@file://?a=secret",
+  ]) {
+    expect(String(thrownBy(() => parse(text)))).not.toContain("secret");
+  }
 });
 
 test("WAL parameters: absent, not digits, 0, default and beyond the greatest", () => {

@@ -71,6 +71,17 @@ test.each([
   expect(refusal(text)).toContain(word);
 });
 
+test.each([
+  "s3://AK:topsecret@bucket",
+  "s3://AK:top/secret@bucket?region=",
+  "s3://bucket/AK:topsecret@a",
+  "s3://bucket?endpoint=AK:topsecret@host",
+])("no message about %s has the secret", (text) => {
+  const message = refusal(text);
+  expect(message).toContain("***@");
+  expect(message).not.toContain("secret");
+});
+
 test("a password in an endpoint is refused and shown nowhere", () => {
   const message = refusal("s3://bucket?endpoint=http://user:secret@host");
   expect(message).toContain("endpoint");
