@@ -76,7 +76,10 @@ export class RemovalGate {
 
   get #isHeld(): boolean {
     const { metadata } = this.#options;
-    return this.#isClosed || metadata.databaseNowMs() < (metadata.view.removalHeldUntilMs ?? 0);
+    const { removalHeldUntilMs } = metadata.view;
+    if (this.#isClosed) return true;
+    // A clock that jumps must not end a hold in the middle of a backup.
+    return removalHeldUntilMs !== null && (!metadata.isDatabaseClockSteady || metadata.databaseNowMs() < removalHeldUntilMs);
   }
 
   /** Stores a marker at the applied index, which serves all who ask meanwhile. False where the mirror does not reach that. */

@@ -43,6 +43,7 @@ import type { ObjectStore } from "../storage/object-store.ts";
 import { StreamIds } from "../streams/stream-ids.ts";
 import { Streams } from "../streams/streams.ts";
 import { assertDatabaseFitsStores } from "./database-witness.ts";
+import type { LifeLock } from "./life-lock.ts";
 
 export interface NodeCoreSettings extends EngineSettings {
   readonly nodeId: number;
@@ -69,11 +70,8 @@ export interface NodeCoreComponents {
   readonly store: ObjectStore;
   readonly wal: WalStore;
   readonly settings: NodeCoreSettings;
-  /**
-   * A lock that death alone releases proves that no other process of this node id lives. Without it a start waits until the
-   * predecessor's heartbeat has stood still for the failover limit.
-   */
-  readonly provesDeath: boolean;
+  /** Where it does not prove the predecessor dead, a start waits until that one's heartbeat has stood still for the failover limit. */
+  readonly lifeLock: LifeLock;
 }
 
 /** `degraded`: reads only, until the start can write. */
@@ -334,6 +332,7 @@ export class NodeCore {
     );
     if (!outcome.applied && outcome.code === "node_alive" && predecessor !== null) throw alive(predecessor);
     if (!outcome.applied) throw refusedRegistration(node, outcome.code, outcome.facts.lastEpoch);
+    await this.#components.lifeLock.noteLife(nodeEpoch);
     const firstStreamId = outcome.facts.firstStreamId;
     if (firstStreamId !== undefined) this.#ids.add(firstStreamId);
     return node;
@@ -341,9 +340,9 @@ export class NodeCore {
 
   /** The heartbeat counter that the registration names; null where a lock proves that nobody sends them any more. */
   async #standstillOf(predecessor: RegistrationEntry | null): Promise<number | null> {
-    const { clock, log, sql, provesDeath } = this.#components;
-    if (provesDeath || predecessor === null || predecessor.state !== "live") return null;
-    log.warn("another process of this node id holds its lock; it is replaced if its heartbeat stands still", {
+    const { clock, log, sql, lifeLock } = this.#components;
+    if (predecessor === null || predecessor.state !== "live" || lifeLock.provesDeathOf(predecessor.name.nodeEpoch)) return null;
+    log.warn("another process of this node id may live; it is replaced if its heartbeat stands still", {
       registration: formatRegistration(predecessor.name),
       waitMs: predecessor.failoverTimeoutMs,
     });

@@ -17,6 +17,7 @@ import type { ObjectStore } from "../storage/object-store.ts";
 import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { admitBucket } from "./bucket-admission.ts";
+import { EXCLUSIVE_LIFE, type LifeLock } from "./life-lock.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
 import type { Settings, StorageSettings } from "./settings.ts";
 
@@ -26,8 +27,7 @@ export interface NodeParts {
   readonly wal: WalStore;
   /** Calls to buckets and the directory of data objects; a WAL on local disk is no store of objects. */
   readonly storeFigures: StoreFigures;
-  /** See `NodeCoreComponents`. */
-  readonly provesDeath: boolean;
+  readonly lifeLock: LifeLock;
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
     const stores = await openStores(settings, log, stopping, opened);
     const sql = openSql(settings, log);
     opened.push(sql);
-    return { sql, ...stores, provesDeath: lock?.isHeld ?? true, close };
+    return { sql, ...stores, lifeLock: lock ?? EXCLUSIVE_LIFE, close };
   } catch (error) {
     await close();
     throw error;

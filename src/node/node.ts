@@ -107,7 +107,7 @@ class Node implements RunningNode {
     this.#startAdmin();
     this.#parts = await openParts(settings, this.#log, this.#stopping.signal);
     this.#assertNotStopping();
-    const { sql, store, wal, provesDeath } = this.#parts;
+    const { sql, store, wal, lifeLock } = this.#parts;
     const core = await NodeCore.open({
       clock: systemClock,
       random: systemRandom,
@@ -116,7 +116,7 @@ class Node implements RunningNode {
       store,
       wal,
       settings: coreSettings(settings),
-      provesDeath,
+      lifeLock,
     });
     this.#core = core;
     this.#assertNotStopping();

@@ -196,3 +196,13 @@ test("no marker is stored above what the mirror holds", async () => {
   expect(await covered.allow(2)).toBeTrue();
   expect(await listMarkers(store, "c")).toEqual([5]);
 });
+
+test("a hold does not end while the database's clock jumps", async () => {
+  await metadata.propose({ type: "hold_removal", untilMs: metadata.databaseNowMs() + 1000 }).outcome;
+  await clock.advance(2000);
+  metadata.isDatabaseClockSteady = false;
+  const gate = newGate();
+  expect(await gate.allow(metadata.view.appliedIndex)).toBeFalse();
+  metadata.isDatabaseClockSteady = true;
+  expect(await gate.allow(metadata.view.appliedIndex)).toBeTrue();
+});

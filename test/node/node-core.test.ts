@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { PicoError } from "../../src/lib/errors.ts";
+import { EXCLUSIVE_LIFE, type LifeLock } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
@@ -27,15 +28,18 @@ class HeldWal extends ObjectWal {
   }
 }
 
+/** Another process holds it. */
+const NO_LOCK: LifeLock = { provesDeathOf: () => false, noteLife: async () => {} };
+
 function makeHost() {
   const clock = new ManualClock();
   const store = new MemoryObjectStore(clock);
   const database = new MemoryDatabase(clock);
-  const open = (provesDeath = true) => {
+  const open = (isAlone = true) => {
     const sql = new MemorySqlStore(database);
     const wal = new HeldWal(store, "c");
     const random = new SeededRandom(clock.monotonicMs() + 1);
-    const components = { clock, random, log: silentLog, sql, store, wal, settings: SETTINGS, provesDeath };
+    const components = { clock, random, log: silentLog, sql, store, wal, settings: SETTINGS, lifeLock: isAlone ? EXCLUSIVE_LIFE : NO_LOCK };
     return NodeCore.open(components).then((core) => ({ core, sql, wal }));
   };
   return { clock, open };

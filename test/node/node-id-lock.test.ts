@@ -44,6 +44,23 @@ describe("the lock of a node id", () => {
     expect(clock.timerCount).toBe(0);
   });
 
+  test("it proves the death of lives that held it, and of no other", async () => {
+    const first = await take(true);
+    await first.noteLife(100);
+    const second = await take(true);
+    await second.noteLife(200);
+    // The first ends, and a third comes before the second takes the lock.
+    await first.close();
+    const third = await take(true);
+    expect([third.isHeld, third.provesDeathOf(100), third.provesDeathOf(200)]).toEqual([true, true, false]);
+    await third.close();
+    await untilHeld(second);
+    await second.close();
+    const fourth = await take(true);
+    expect([fourth.provesDeathOf(100), fourth.provesDeathOf(200)]).toEqual([false, true]);
+    await fourth.close();
+  });
+
   /** Locking is real work of the file system, which the manual clock does not wait for. */
   async function untilHeld(lock: NodeIdLock): Promise<void> {
     for (let looks = 0; looks < 200 && !lock.isHeld; looks++) {

@@ -2,6 +2,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { METRICS } from "../../src/admin/metric-definitions.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
+import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { NodeWatch } from "../../src/node/node-watch.ts";
 import { ProblemLog } from "../../src/node/problem-log.ts";
@@ -24,7 +25,7 @@ async function startWatched() {
   const log = new ProblemLog(silentLog, clock);
   const wal = new ObjectWal(store, "c");
   const core = await settled(
-    NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS, provesDeath: true }),
+    NodeCore.open({ clock, random: new SeededRandom(1), log, sql, store, wal, settings: SETTINGS, lifeLock: EXCLUSIVE_LIFE }),
   );
   await settled(core.start(NO_ADDRESSES));
   const watch = new NodeWatch({ clock, log, core: () => core, storeFigures: () => null, isReady: () => core.isReady });

@@ -7,6 +7,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { MIB } from "../../src/lib/limits.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import { describeReadiness } from "../../src/node/admin-source.ts";
+import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
@@ -53,7 +54,7 @@ test("during a long recovery /health is 200 from the start, and /ready is 503 wi
       store,
       wal,
       settings: SETTINGS,
-      provesDeath: true,
+      lifeLock: EXCLUSIVE_LIFE,
     });
   const first = await open(new ObjectWal(store, "c"), 1);
   await first.start(NO_ADDRESSES);

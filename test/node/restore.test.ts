@@ -6,6 +6,7 @@ import { STREAM_IDS_PER_RESERVATION } from "../../src/lib/limits.ts";
 import { checkInvariants } from "../../src/metadata/invariants.ts";
 import { loadState } from "../../src/metadata/snapshot-loader.ts";
 import { manifestKey } from "../../src/mirror/mirror-object.ts";
+import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { type RestoreReport, restoreDatabase } from "../../src/node/restore.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
@@ -37,7 +38,7 @@ class Host {
         store: this.store,
         wal: new ObjectWal(this.store, "c"),
         settings: SETTINGS,
-        provesDeath: true,
+        lifeLock: EXCLUSIVE_LIFE,
       }),
     );
     await settled(core.start(NO_ADDRESSES));

@@ -4,6 +4,7 @@ import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT, UPLOAD_INTERVAL_MS_DEFAULT } from "../../src/lib/limits.ts";
 import { systemRandom } from "../../src/lib/random.ts";
+import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { S3ObjectStore } from "../../src/storage/s3-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
@@ -65,7 +66,7 @@ async function startNode(lingerMs = 0) {
     store,
     wal: new ObjectWal(store, "c"),
     settings: { ...settings, lingerMs },
-    provesDeath: true,
+    lifeLock: EXCLUSIVE_LIFE,
   });
   await passing(clock, core.start({ pico: null, durableStreams: null, admin: null }));
   const append = (body: string) =>

@@ -4,6 +4,7 @@ import type { WalStore } from "../../src/engine/wal-store.ts";
 import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { type ErrorCode, isPicoError } from "../../src/lib/errors.ts";
+import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore, type NodeCoreComponents, type NodeCoreSettings } from "../../src/node/node-core.ts";
 import type { BuiltNode, NodePlace } from "./build-node.ts";
 import { CLUSTER_ID, type NodeFactory } from "./cluster.ts";
@@ -43,7 +44,7 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
     const random = world.prng.branch(`random of ${process.name}`);
     const store = new SimObjectStore(cluster.bucket, new ServiceLink(cluster.store, process, nodeId));
     const sql = new SimSqlStore(cluster.database, new ServiceLink(cluster.databaseService, process, nodeId), process);
-    const base = { clock, random, log, sql, store, settings: settingsOf(options, nodeId), provesDeath: true };
+    const base = { clock, random, log, sql, store, settings: settingsOf(options, nodeId), lifeLock: EXCLUSIVE_LIFE };
     const stopped = Promise.withResolvers<{ readonly error: unknown }>();
     let core: NodeCore | null = null;
 
