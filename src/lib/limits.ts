@@ -263,6 +263,12 @@ export const FILE_CALL_TIMEOUT_MS = 60_000;
  */
 export const S3_ATTEMPT_TIMEOUT_MS = 6_000;
 export const S3_CALL_TIMEOUT_MS = 30_000;
+/**
+ * A long read whose bytes go on coming is given more, up to 1 ms for each KiB of it and of as many like it as are under way at once, and
+ * no more than this. Answers above the size are looked at while they come.
+ */
+export const S3_READ_TIMEOUT_MS_MAX = 4 * 60_000;
+export const S3_WATCHED_BYTES_MIN = 64 * KIB;
 export const S3_ATTEMPTS_MAX = 5;
 export const S3_RETRY_MS_MIN = 50;
 export const S3_RETRY_MS_MAX = 2_000;
@@ -386,6 +392,7 @@ export function assertLimitsAgree(): void {
   assert(OBJECT_CREATE_MS_MAX * 2 <= PREPARED_OBJECT_TTL_MS, "a prepared object lives long enough to be created and committed");
   assert(S3_ATTEMPT_TIMEOUT_MS < STALL_ANSWER_MS, "a stalled store is asked again before appends are answered");
   assert(S3_ATTEMPT_TIMEOUT_MS * 2 < S3_CALL_TIMEOUT_MS, "a call to a store has time for a second attempt");
+  assert(S3_CALL_TIMEOUT_MS < S3_READ_TIMEOUT_MS_MAX, "a long read may take longer than all attempts of a short one");
   assert(S3_READS_MAX + S3_WRITES_MAX + S3_CONTROL_SOCKETS_MAX < 256, "requests to a store do not wait inside the runtime");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= LATE_WRITE_MS, "a call of a store is over before its effect is held to be settled");
   assert(REMOVAL_DELAY_MS < LATE_WRITE_MS, "an object is deleted a first time before the last");

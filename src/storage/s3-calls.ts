@@ -12,16 +12,17 @@ import {
   S3_ATTEMPT_TIMEOUT_MS,
   S3_ATTEMPTS_MAX,
   S3_CALL_TIMEOUT_MS,
+  S3_READ_TIMEOUT_MS_MAX,
   S3_READS_MAX,
   S3_RETRY_MS_MAX,
   S3_RETRY_MS_MIN,
   S3_WRITES_MAX,
 } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
-import { withDeadline } from "./call-deadline.ts";
 import { CallGate } from "./call-gate.ts";
 import { connectionFailure, lateAnswer, S3Error, storeError } from "./s3-failure.ts";
 import type { S3Place } from "./s3-place.ts";
+import { TransferDeadline } from "./transfer-deadline.ts";
 
 export interface S3Call {
   /** For messages: `create`. */
@@ -34,6 +35,16 @@ export interface S3Call {
   readonly bytes: number;
 }
 
+/** What an attempt tells of its answer, to be given time for it. */
+export interface Receiving {
+  announce(bytes: number): void;
+  receive(): void;
+}
+
+interface Attempt {
+  deadline: TransferDeadline | null;
+}
+
 export class S3Calls {
   readonly #place: S3Place;
   readonly #clock: Clock;
@@ -41,6 +52,8 @@ export class S3Calls {
   readonly #reads = new CallGate(S3_READS_MAX);
   readonly #writes = new CallGate(S3_WRITES_MAX);
   readonly #underWay = new Set<AbortController>();
+  /** Attempts of reads that have a place. */
+  #readsUnderWay = 0;
   #isClosed = false;
 
   constructor(place: S3Place, clock: Clock, random: Random) {
@@ -51,22 +64,29 @@ export class S3Calls {
 
   /**
    * Runs attempts until one resolves or none may help. `isInDoubt` tells an attempt whether one before it may have
-   * taken effect. Throws `storage_failed`, `storage_full`, and of a write `unknown_outcome`.
+   * taken effect; one that tells what it receives is not cut off while that goes on coming. Throws `storage_failed`,
+   * `storage_full`, and of a write `unknown_outcome`.
    */
-  async run<T>(call: S3Call, attempt: (signal: AbortSignal, isInDoubt: boolean) => Promise<T>): Promise<T> {
+  async run<T>(call: S3Call, attempt: (signal: AbortSignal, isInDoubt: boolean, receiving: Receiving) => Promise<T>): Promise<T> {
     this.checkOpen(call.operation);
     const whole = new AbortController();
-    const timer = this.#clock.schedule(S3_CALL_TIMEOUT_MS + transferMs(call.bytes), () => whole.abort());
+    const current: Attempt = { deadline: null };
+    let isLast = false;
+    const timer = this.#clock.schedule(S3_CALL_TIMEOUT_MS + transferMs(call.bytes), () => {
+      // What goes on coming has a limit of its own, and no attempt after it.
+      isLast = true;
+      if (current.deadline?.isExtended !== true) whole.abort();
+    });
     this.#underWay.add(whole);
     let isInDoubt = false;
     try {
       for (let number = 1; ; number++) {
         try {
-          return await this.#attempt(call, whole.signal, (signal) => attempt(signal, isInDoubt));
+          return await this.#attempt(call, whole.signal, current, (signal, receiving) => attempt(signal, isInDoubt, receiving));
         } catch (error) {
           const failed = error instanceof S3Error ? error : connectionFailure(error);
           if (call.isWrite && failed.failure.isInDoubt) isInDoubt = true;
-          const isOver = whole.signal.aborted || !failed.failure.isRetryable || number >= S3_ATTEMPTS_MAX;
+          const isOver = isLast || whole.signal.aborted || !failed.failure.isRetryable || number >= S3_ATTEMPTS_MAX;
           if (!isOver) await sleep(this.#clock, backOffMs(this.#random, number, S3_RETRY_MS_MIN, S3_RETRY_MS_MAX), whole.signal);
           if (isOver || whole.signal.aborted) throw this.#errorOf(call, isInDoubt, failed);
         }
@@ -87,23 +107,44 @@ export class S3Calls {
     for (const call of this.#underWay) call.abort();
   }
 
-  async #attempt<T>({ bytes, isWrite }: S3Call, whole: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const timeoutMs = S3_ATTEMPT_TIMEOUT_MS + transferMs(bytes);
+  async #attempt<T>(
+    { bytes, isWrite }: S3Call,
+    whole: AbortSignal,
+    current: Attempt,
+    work: (signal: AbortSignal, receiving: Receiving) => Promise<T>,
+  ): Promise<T> {
     const gate = isWrite ? this.#writes : this.#reads;
     if (!(await gate.enter(whole))) throw waitedTooLong();
+    if (!isWrite) this.#readsUnderWay += 1;
     const attempt = new AbortController();
     const abort = () => attempt.abort();
     whole.addEventListener("abort", abort);
-    const expire = () => {
+    const late = Promise.withResolvers<never>();
+    const deadline = this.#deadlineOf(bytes, (afterMs) => {
+      late.reject(lateAnswer(afterMs));
       attempt.abort();
-      return lateAnswer(timeoutMs);
-    };
+    });
+    current.deadline = deadline;
     try {
-      return await withDeadline(this.#clock, timeoutMs, work(attempt.signal), expire);
+      return await Promise.race([work(attempt.signal, deadline), late.promise]);
     } finally {
+      deadline.cancel();
+      current.deadline = null;
       whole.removeEventListener("abort", abort);
+      if (!isWrite) this.#readsUnderWay -= 1;
       gate.leave();
     }
+  }
+
+  #deadlineOf(bytes: number, expire: (afterMs: number) => void): TransferDeadline {
+    const firstMs = S3_ATTEMPT_TIMEOUT_MS + transferMs(bytes);
+    // Those that came to their end meanwhile have had their part of the way, too.
+    let sharedBy = 1;
+    const limitMs = (announcedBytes: number) => {
+      sharedBy = Math.max(sharedBy, this.#readsUnderWay);
+      return Math.min(S3_ATTEMPT_TIMEOUT_MS + transferMs(announcedBytes * sharedBy), S3_READ_TIMEOUT_MS_MAX);
+    };
+    return new TransferDeadline(this.#clock, { firstMs, stepMs: S3_ATTEMPT_TIMEOUT_MS, limitMs }, expire);
   }
 
   #errorOf({ operation, key }: S3Call, isInDoubt: boolean, error: S3Error): PicoError {

@@ -13,7 +13,8 @@ import { type S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { S3_ERROR_BYTES_MAX } from "../lib/limits.ts";
+import { S3_ERROR_BYTES_MAX, S3_WATCHED_BYTES_MIN } from "../lib/limits.ts";
+import type { Receiving } from "./s3-calls.ts";
 import { type CredentialProvider, type Credentials, standardCredentials } from "./s3-credentials.ts";
 import { type ObjectEndpoint, openClient } from "./s3-endpoint.ts";
 import { readErrorDocument } from "./s3-error-document.ts";
@@ -32,6 +33,8 @@ export interface ObjectRequest {
   /** Of the body, as `hashBody` gives it. */
   readonly bodySha256?: string;
   readonly signal: AbortSignal;
+  /** Told of a long answer while it comes. */
+  readonly receiving?: Receiving;
 }
 
 export interface ObjectAnswer {
@@ -92,7 +95,7 @@ export class S3Connection {
     }
     const isExpected = expected.includes(response.status);
     try {
-      body = isExpected && response.status < 300 ? await response.bytes() : await readStart(response, S3_ERROR_BYTES_MAX);
+      body = isExpected && response.status < 300 ? await readAll(response, call.receiving) : await readStart(response, S3_ERROR_BYTES_MAX);
     } catch (error) {
       throw connectionFailure(error);
     }
@@ -196,6 +199,26 @@ export class S3Connection {
     }
     return error;
   }
+}
+
+async function readAll(response: Response, receiving: Receiving | undefined): Promise<Uint8Array> {
+  const announced = Number(response.headers.get("content-length") ?? 0);
+  if (receiving === undefined || response.body === null || !(announced >= S3_WATCHED_BYTES_MIN)) return response.bytes();
+  receiving.announce(announced);
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of response.body) {
+    receiving.receive();
+    parts.push(part);
+    size += part.length;
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /** The beginning of a body that only says what went wrong. */

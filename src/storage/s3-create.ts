@@ -14,11 +14,6 @@ import { hashBody } from "./s3-sha256.ts";
 
 const MARK_HEADER = "x-amz-meta-pico-create";
 
-interface Refused {
-  /** An attempt before it may have taken effect. */
-  readonly isInDoubt: boolean;
-}
-
 /** `storeKey` is `key` with the prefix. Throws `storage_failed`, `storage_full`, `unknown_outcome`. */
 export async function createObject(
   { calls, connection, random }: { readonly calls: S3Calls; readonly connection: S3Connection; readonly random: Random },
@@ -35,9 +30,9 @@ export async function createObject(
     ...encryptionHeaders(connection),
   };
   const call = { operation: "create", key, isWrite: true, bytes: bytes.length };
-  const outcome = await calls.run(call, async (signal, isInDoubt): Promise<"created" | Refused> => {
+  const outcome = await calls.run(call, async (signal): Promise<"created" | "taken"> => {
     const answer = await connection.request({ method: "PUT", key: storeKey, headers, body: bytes, bodySha256, signal }, [200, 201, 412]);
-    if (answer.status === 412) return { isInDoubt };
+    if (answer.status === 412) return "taken";
     if (answer.body.length > 0 && new TextDecoder().decode(answer.body).includes("<Error")) {
       throw badAnswer(answer.status, `the store answered ${answer.status} with an error inside`);
     }
@@ -54,8 +49,9 @@ export async function createObject(
     });
     if (found === null) throw new Error("the key was taken a moment ago, and nothing is there now");
     if (found.mark === mark) return "created";
-    // What has a mark is another's. Where the store kept none, only the bytes can tell.
-    if (found.mark !== null || !outcome.isInDoubt) return "exists";
+    // What has a mark is another's. Where the store kept none, only the bytes can tell; always, since what `fetch` repeated
+    // by itself is nothing that we were told of.
+    if (found.mark !== null) return "exists";
     const stored = await readWhole({ calls, connection }, key, storeKey, bytes.length);
     if (stored === null) throw new Error("the key was taken a moment ago, and nothing is there now");
     return equalBytes(stored, bytes) ? "created" : "exists";

@@ -18,11 +18,14 @@ const UNSUPPORTED_STATUSES: readonly (number | null)[] = [400, 405, 411, 415, 50
 /** Refusals with one of those statuses that another form of delete would not get past. */
 const OTHER_CODES: readonly string[] = [
   "AuthorizationHeaderMalformed",
+  "BadDigest",
   "ExpiredToken",
+  "ExpiredTokenException",
   "IllegalLocationConstraintException",
   "InvalidBucketName",
   "InvalidToken",
   "RequestTimeout",
+  "TokenRefreshRequired",
 ];
 
 export class S3Deleter {

@@ -8,13 +8,14 @@
  * - An answer without the parts that every list has is an error, not an empty list (FAULTS S4).
  */
 import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from "@aws-sdk/client-s3";
+import type { PicoError } from "../lib/errors.ts";
 import { OBJECT_LIST_LIMIT_MAX, S3_LIST_PAGES_MAX } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import { isObjectKey } from "./object-key.ts";
 import type { ListedObject, ListPage } from "./object-store.ts";
 import type { S3Calls } from "./s3-calls.ts";
 import type { S3Connection } from "./s3-connection.ts";
-import { badAnswer, refusalOf } from "./s3-failure.ts";
+import { badAnswer, refusalOf, storeError } from "./s3-failure.ts";
 
 /** Least keys of a page that is asked for: in one of a single key no order would show. */
 const PAGE_KEYS_MIN = 32;
@@ -76,7 +77,7 @@ export class S3Lister {
       const isMore = kept.length < page.objects.length || page.token !== null || (await this.#isMoreBehind(prefix, last));
       return { objects: kept.filter(({ key }) => isObjectKey(key)), next: isMore ? (kept.at(-1)?.key ?? null) : null };
     }
-    throw refusalOf(200, "EndlessList", "the store has more and more pages without a key");
+    throw this.#endless(prefix, "the store has more and more pages without a key");
   }
 
   async #isMoreBehind(prefix: string, last: string): Promise<boolean> {
@@ -102,10 +103,15 @@ export class S3Lister {
       least = [...least, ...wanted].sort(byKey).slice(0, limit + 1);
       if (page.token === null)
         return { objects: least.slice(0, limit), next: least.length > limit ? (least[limit - 1]?.key ?? null) : null };
-      if (page.token === token) throw refusalOf(200, "EndlessList", "the store answers the same page again and again");
+      if (page.token === token) throw this.#endless(prefix, "the store answers the same page again and again");
       token = page.token;
     }
-    throw refusalOf(200, "EndlessList", `the list has more than ${S3_LIST_PAGES_MAX} pages`);
+    throw this.#endless(prefix, `the list has more than ${S3_LIST_PAGES_MAX} pages`);
+  }
+
+  #endless(prefix: string, why: string): PicoError {
+    const error = refusalOf(200, "EndlessList", why);
+    return storeError({ operation: "list", place: this.#connection.place, key: prefix, isInDoubt: false, error });
   }
 
   #ask({ prefix, after, token, limit }: Question): Promise<RawPage> {

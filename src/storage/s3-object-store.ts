@@ -68,7 +68,7 @@ export class S3ObjectStore implements ObjectStore {
   async read(key: string, range?: { readonly start: number; readonly end: number }): Promise<Uint8Array | null> {
     this.#check("read", key);
     const channel = { calls: this.#calls, connection: this.#connection };
-    if (range === undefined) return readWhole(channel, key, this.#storeKey(key), 0);
+    if (range === undefined) return readWhole(channel, key, this.#storeKey(key), null);
     const start = Math.max(0, range.start);
     if (range.end > start) return readRange(channel, key, this.#storeKey(key), { start, end: range.end });
     return (await readSize(channel, key, this.#storeKey(key))) === null ? null : new Uint8Array(0);

@@ -3,7 +3,7 @@
  * says that the key is absent: a missing bucket or a gateway that knows no path is no absence (FAULTS S4).
  */
 import { clipRange } from "./object-key.ts";
-import type { S3Calls } from "./s3-calls.ts";
+import type { Receiving, S3Calls } from "./s3-calls.ts";
 import type { ObjectAnswer, S3Connection } from "./s3-connection.ts";
 import { badAnswer, isRefusedAs } from "./s3-failure.ts";
 
@@ -17,10 +17,14 @@ interface Range {
   readonly end: number;
 }
 
-/** Null where the key is absent. `bytesHint`: about what is expected, for the time-out. */
-export function readWhole(channel: Channel, key: string, storeKey: string, bytesHint: number): Promise<Uint8Array | null> {
-  return channel.calls.run({ operation: "read", key, isWrite: false, bytes: bytesHint }, async (signal) => {
-    const answer = await get(channel.connection, storeKey, {}, [200], signal);
+/**
+ * Null where the key is absent. `bytesExpected`: about what will come, for a time-out that is known beforehand; with null the time is
+ * that of the size which the store announces, for as long as bytes go on coming.
+ */
+export function readWhole(channel: Channel, key: string, storeKey: string, bytesExpected: number | null): Promise<Uint8Array | null> {
+  return channel.calls.run({ operation: "read", key, isWrite: false, bytes: bytesExpected ?? 0 }, async (signal, _, receiving) => {
+    const watch = bytesExpected === null ? { signal, receiving } : { signal };
+    const answer = await get(channel.connection, storeKey, {}, [200], watch);
     return answer === null ? null : wholeBody(answer);
   });
 }
@@ -28,9 +32,9 @@ export function readWhole(channel: Channel, key: string, storeKey: string, bytes
 /** The bytes of a range that is not empty, clipped to the object; null where the key is absent. */
 export function readRange(channel: Channel, key: string, storeKey: string, range: Range): Promise<Uint8Array | null> {
   const call = { operation: "read", key, isWrite: false, bytes: range.end - range.start };
-  return channel.calls.run(call, async (signal) => {
+  return channel.calls.run(call, async (signal, _, receiving) => {
     const headers = { range: `bytes=${range.start}-${range.end - 1}` };
-    const answer = await get(channel.connection, storeKey, headers, [200, 206, 416], signal);
+    const answer = await get(channel.connection, storeKey, headers, [200, 206, 416], { signal, receiving });
     if (answer === null) return null;
     if (answer.status === 416) return new Uint8Array(0);
     if (answer.status === 206) return rangeBody(answer, range);
@@ -44,7 +48,7 @@ export function readRange(channel: Channel, key: string, storeKey: string, range
 /** Size in bytes; null where the key is absent. Asked by a read of one byte: the answer to a HEAD cannot say what is absent. */
 export function readSize(channel: Channel, key: string, storeKey: string): Promise<number | null> {
   return channel.calls.run({ operation: "size", key, isWrite: false, bytes: 0 }, async (signal) => {
-    const answer = await get(channel.connection, storeKey, { range: "bytes=0-0" }, [200, 206, 416], signal);
+    const answer = await get(channel.connection, storeKey, { range: "bytes=0-0" }, [200, 206, 416], { signal });
     if (answer === null) return null;
     if (answer.status === 200) return wholeBody(answer).length;
     // Only an empty object has no first byte.
@@ -59,10 +63,10 @@ async function get(
   key: string,
   headers: Readonly<Record<string, string>>,
   expected: readonly number[],
-  signal: AbortSignal,
+  watch: { readonly signal: AbortSignal; readonly receiving?: Receiving },
 ): Promise<ObjectAnswer | null> {
   try {
-    const answer = await connection.request({ method: "GET", key, headers, signal }, expected);
+    const answer = await connection.request({ method: "GET", key, headers, ...watch }, expected);
     // An empty answer of something that is no store would pass for an empty object.
     if (answer.status !== 416 && answer.headers.get("etag") === null)
       throw badAnswer(answer.status, "the answer does not name what it has");

@@ -128,7 +128,14 @@ test("where the store keeps no marks the bytes decide about an answer that was l
   expect(await store.create("a/b", bytesOf("mine"))).toBe("created");
   fake.plan(puts, { kind: "answer", answer: refusal(500, "InternalError") });
   expect(await store.create("a/b", bytesOf("other"))).toBe("exists");
-  expect(await store.create("a/b", bytesOf("mine"))).toBe("exists");
+  expect(await store.create("a/b", bytesOf("others"))).toBe("exists");
+});
+
+test("where the store keeps no marks the bytes decide about what fetch repeated by itself, too", async () => {
+  const { fake, store } = await setUp({ dropsMetadata: true });
+  await store.create("a/first", bytesOf("opens the connection"));
+  fake.plan(puts, { kind: "reset", isDone: true });
+  expect(await store.create("a/b", bytesOf("mine"))).toBe("created");
 });
 
 test("a key that was taken and is gone leaves the outcome open", async () => {
@@ -279,7 +286,29 @@ test("keys of others that are none of ours are passed over", async () => {
   for (const pageSize of [1, 2, 1000]) expect(await keysOf(store, "x/", pageSize)).toEqual(["x/a", "x/b", "x/c"]);
 });
 
+test("a list without an end is an error of the store", async () => {
+  const { fake, store } = await setUp({ listsUnordered: true });
+  for (let at = 0; at < 5; at++) await store.create(`w/${at}`, bytesOf("x"));
+  const isEndless = (text: string) =>
+    text.replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated><NextContinuationToken>w/0</NextContinuationToken>");
+  fake.plan(lists, { kind: "change", change: (answer) => ({ ...answer, body: isEndless(String(answer.body)) }) }, 100);
+  const error = await errorOf(store.list("w/", { after: null, limit: 3 }));
+  expect(error.code).toBe("storage_failed");
+  expect(error.facts).toMatchObject({ operation: "list", bucket: FAKE_BUCKET, code: "EndlessList" });
+});
+
 // Deletes (FAULTS G4, S5).
+
+test.each(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "BadDigest"])(
+  "%s says nothing about deletes of many keys: they are tried again as such",
+  async (code) => {
+    const { fake, store } = await setUp();
+    for (const key of ["d/1", "d/2"]) await store.create(key, bytesOf("x"));
+    fake.plan(batches, { kind: "answer", answer: refusal(400, code) });
+    expect((await store.delete(["d/1", "d/2"])).every(({ deleted }) => deleted)).toBe(true);
+    expect(fake.count(batches)).toBe(2);
+  },
+);
 
 test("one refused key of a batch is refused with the store's word, and the others are deleted", async () => {
   const { fake, store } = await setUp({ locked: new Set(["d/2"]) });
@@ -336,6 +365,27 @@ test("a silent store: every call ends, a create with its outcome open", async ()
   expect(reads.map(({ code }) => code)).toEqual(["storage_failed", "storage_failed", "storage_failed"]);
   expect((await errorOf(store.delete(["a/b", "a/c"]))).code).toBe("unknown_outcome");
 });
+
+test("a long read that goes on coming is not cut off", async () => {
+  const { fake, store } = await setUp({}, { haste: 6 });
+  await store.create("a/b", bytesOf("x"));
+  const [small] = fake.objects.values();
+  if (small === undefined) throw new Error("nothing stored");
+  fake.objects.set("a/long", { ...small, bytes: new Uint8Array(8 * 1024 * 1024).fill(7) });
+  fake.plan(gets, { kind: "slow", parts: 15, pauseMs: 100 });
+  expect((await store.read("a/long"))?.length).toBe(8 * 1024 * 1024);
+  expect(fake.count(gets)).toBe(1);
+}, 60_000);
+
+test("a long read that comes too slowly, or stops, ends", async () => {
+  const { fake, store } = await setUp({}, { haste: 20 });
+  await store.create("a/b", new Uint8Array(100_000));
+  for (const pauseMs of [20, 100_000]) {
+    fake.plan(gets, { kind: "slow", parts: pauseMs === 20 ? 1000 : 1, pauseMs }, S3_ATTEMPTS_MAX);
+    expect((await errorOf(store.read("a/b"))).code).toBe("storage_failed");
+    fake.forget();
+  }
+}, 60_000);
 
 test("a create that was done and never answered is found to be our own", async () => {
   const { fake, store } = await setUp({}, { haste: 4 });
@@ -445,6 +495,12 @@ test.each([
   const error = await errorOf(probeObjectStore(store, "cluster", systemRandom));
   expect(error.code).toBe("settings");
   expect(error.message).toContain("If-None-Match");
+  expect(fake.objects.size).toBe(0);
+});
+
+test("a probe of a store that keeps no marks passes", async () => {
+  const { fake, store } = await setUp({ dropsMetadata: true });
+  await probeObjectStore(store, "cluster", systemRandom);
   expect(fake.objects.size).toBe(0);
 });
 

@@ -31,6 +31,8 @@ export type Fault =
   | { readonly kind: "reset"; readonly isDone: boolean }
   /** The head and half of the body, then the connection ends. */
   | { readonly kind: "cut" }
+  /** The head, then the body in so many parts, with a pause before each. */
+  | { readonly kind: "slow"; readonly parts: number; readonly pauseMs: number }
   /** Done, and never answered. */
   | { readonly kind: "silence" };
 
@@ -101,6 +103,11 @@ export class FakeS3 {
     this.#faults.push({ match, fault, times });
   }
 
+  /** No plan is left. */
+  forget(): void {
+    this.#faults = [];
+  }
+
   count(match: (request: FakeRequest) => boolean): number {
     return this.requests.filter(match).length;
   }
@@ -133,6 +140,7 @@ export class FakeS3 {
     const answer = bucket === FAKE_BUCKET ? this.#answer(request) : refusal(404, "NoSuchBucket");
     if (fault?.kind === "reset") return void incoming.socket.destroy();
     if (fault?.kind === "silence") return;
+    if (fault?.kind === "slow") return this.#dribble(incoming, answer, fault.parts, fault.pauseMs);
     if (fault?.kind === "cut") return this.#cut(incoming, request, answer);
     this.#send(response, request, fault?.kind === "change" ? fault.change(answer) : answer);
   }
@@ -153,6 +161,23 @@ export class FakeS3 {
     socket.write(`${lines.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`);
     socket.write(bytes.subarray(0, bytes.length / 2));
     setTimeout(() => socket.destroy(), 20);
+  }
+
+  async #dribble(
+    { socket }: IncomingMessage,
+    { status, headers = {}, body = "" }: FakeAnswer,
+    parts: number,
+    pauseMs: number,
+  ): Promise<void> {
+    const bytes = Buffer.from(body);
+    const lines = [`HTTP/1.1 ${status} OK`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+    socket.write(`${lines.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`);
+    const size = Math.ceil(bytes.length / parts);
+    for (let at = 0; at < bytes.length && !socket.destroyed; at += size) {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      socket.write(bytes.subarray(at, at + size));
+    }
+    socket.end();
   }
 
   #nowMs(): number {
