@@ -232,6 +232,8 @@ export const REMOVAL_HOLD_SECONDS_MAX = 7 * 24 * 3600;
 /** Ids passed over: far more than can have been handed out since the last mirrored command. */
 export const RESTORE_STREAM_ID_GAP = 2 ** 36;
 export const RESTORE_OBJECT_ID_GAP = 2 ** 32;
+/** How long a restore tries a bucket that does not answer; an attempt that is under way then comes to its own end. */
+export const RESTORE_WAIT_MS = 60_000;
 /** Attempts while another process goes on writing to the mirror. */
 export const RESTORE_TRIES_MAX = 3;
 /** Streams and objects that a report or an error names. */

@@ -5,12 +5,14 @@
 import fs from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "../lib/clock.ts";
-import { PicoError } from "../lib/errors.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
+import { RESTORE_WAIT_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
 import { makeFolder, syncFolder } from "../storage/durable-folder.ts";
 import { errnoOf } from "../storage/file-error.ts";
+import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
 import { inFiles } from "./backup-places.ts";
 import { openStoresAlone } from "./node-parts.ts";
 import { type RestoreProgress, type RestoreReport, restoreDatabase } from "./restore.ts";
@@ -35,7 +37,7 @@ export async function restoreNode(options: RestoreNodeOptions): Promise<RestoreR
   const path = databasePath(places);
   await assertAbsent(path);
   const unfinished = `${path}.unfinished`;
-  const stores = await openStoresAlone(places, log, new AbortController().signal);
+  const stores = await openStoresInTime(places, clock, log);
   try {
     const { store, wal } = stores;
     const openDatabase = async () => {
@@ -49,6 +51,30 @@ export async function restoreNode(options: RestoreNodeOptions): Promise<RestoreR
   } finally {
     await stores.close();
   }
+}
+
+/** A node waits for its bucket; whoever restores is there to correct the place. */
+async function openStoresInTime(places: StoredPlaces, clock: Clock, log: Logger): ReturnType<typeof openStoresAlone> {
+  const waiting = new AbortController();
+  const timer = clock.schedule(RESTORE_WAIT_MS, () => waiting.abort());
+  try {
+    return await openStoresAlone(places, log, waiting.signal);
+  } catch (error) {
+    if (!waiting.signal.aborted || !isPicoError(error, "unavailable")) throw error;
+    const where = [places.storage, places.wal].flatMap((part) => (part.kind === "s3" ? [describePlace(part.place)] : []));
+    throw new PicoError(
+      "unavailable",
+      `nothing restored: ${[...new Set(where)].join(" and ")} cannot be used, after ${RESTORE_WAIT_MS / 1000} seconds of trying; the warning before says why. Check the endpoint (--storage, AWS_ENDPOINT_URL) and the network, and restore again`,
+      { retryAfterSeconds: 60 },
+      error,
+    );
+  } finally {
+    timer.cancel();
+  }
+}
+
+function describePlace(place: S3Place): string {
+  return `${formatS3Place(place)} at ${place.endpoint ?? "the endpoint of environment or profile"}`;
 }
 
 function databasePath({ metadata, storage }: StoredPlaces): string {
