@@ -8,8 +8,10 @@
  *   and left alone, so that the others go on.
  * - Where nothing changed since the last look, a round plans nothing and asks the store for nothing.
  */
+import { backOffMs } from "../lib/back-off.ts";
+import { sleep } from "../lib/clock.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { COMPACTION_DAMAGE_RETRY_MS } from "../lib/limits.ts";
+import { COMPACTION_DAMAGE_RETRY_MS, COMPACTION_READ_REFUSALS_MAX, COMPACTION_RETRY_MS_MAX } from "../lib/limits.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import { BackgroundLoop } from "../metadata/background-loop.ts";
 import type { Command, Outcome } from "../metadata/command.ts";
@@ -34,6 +36,10 @@ export class CompactionLoop {
   readonly #unusable = new Map<number, number>();
   /** Objects that a merge with small neighbours, or a rewrite, would not make fewer or smaller. */
   readonly #dense = new Set<number>();
+  /** Reads that the store refused, by object. */
+  readonly #refusedReads = new Map<number, number>();
+  /** Rounds in a row. */
+  #failedRounds = 0;
   /** Of inputs together: less than the setting where that took too long. */
   #inputBytesMax: number;
   /** Live objects changed since there was nothing to plan. */
@@ -61,6 +67,7 @@ export class CompactionLoop {
       windowBytes: settings.windowBytesMax,
       deadShareMin: settings.deadShareMin,
       lookAgainMs: settings.lookAgainMs,
+      lookPauseMs: settings.lookPauseMs,
       isUsable: (entry) => this.#isUsable(entry),
       isDense: ({ objectId }) => this.#dense.has(objectId),
     });
@@ -121,6 +128,11 @@ export class CompactionLoop {
   }
 
   async #round(): Promise<void> {
+    const { clock, random, settings } = this.#components;
+    // What failed read its inputs in vain: a store that is full or away is not asked for them each second.
+    if (this.#failedRounds > 0) {
+      await sleep(clock, backOffMs(random, this.#failedRounds, settings.intervalMs, COMPACTION_RETRY_MS_MAX), this.#stopping.signal);
+    }
     if (this.#stopping.signal.aborted || !this.#components.isAllowed()) {
       this.#wasAllowed = false;
       return;
@@ -130,10 +142,14 @@ export class CompactionLoop {
       this.#isPlanDue = true;
       this.#scan.begin();
     }
+    this.#takeBack();
     try {
       const hasDone = (await this.#mergeOne()) || (await this.#lookForDead());
+      this.#failedRounds = 0;
       if (hasDone) this.#loop.wake();
     } catch (error) {
+      this.#failedRounds += 1;
+      this.#countRefusal(error);
       const unusable = toUnusable(error);
       if (unusable instanceof UnusableInputs) this.#leaveAlone(unusable);
       // Stopped, or not this node's turn any more: no failure.
@@ -205,14 +221,38 @@ export class CompactionLoop {
     log.error("data objects cannot be compacted and are left as they are", { objects: objectIds.join(", "), reason: message });
   }
 
+  /** An object that the store refuses again and again must not keep the others from their turn (FAULTS G7). */
+  #countRefusal(error: unknown): void {
+    const { clock, log, settings } = this.#components;
+    const objectId = isPicoError(error, "storage_failed") ? error.facts.objectId : null;
+    if (typeof objectId !== "number") return;
+    const refusals = (this.#refusedReads.get(objectId) ?? 0) + 1;
+    this.#refusedReads.set(objectId, refusals);
+    if (refusals < COMPACTION_READ_REFUSALS_MAX) return;
+    this.#refusedReads.delete(objectId);
+    this.#unusable.set(objectId, clock.monotonicMs() + settings.lookAgainMs);
+    this.#isPlanDue = true;
+    log.warn("a data object cannot be read for compaction and is left alone for a while", { object: objectId, error });
+  }
+
+  /** Objects that were left alone for long enough take part again. */
+  #takeBack(): void {
+    for (const [objectId, untilMs] of this.#unusable) {
+      if (this.#components.clock.monotonicMs() < untilMs) continue;
+      this.#unusable.delete(objectId);
+      this.#isPlanDue = true;
+      this.#scan.again(objectId);
+    }
+  }
+
   #isUsable({ objectId }: ObjectEntry): boolean {
-    const untilMs = this.#unusable.get(objectId);
-    return untilMs === undefined || this.#components.clock.monotonicMs() >= untilMs;
+    return !this.#unusable.has(objectId);
   }
 
   #forgetGone(): void {
     const { view } = this.#components.metadata;
     for (const objectId of this.#unusable.keys()) if (view.object(objectId)?.state !== "live") this.#unusable.delete(objectId);
+    for (const objectId of this.#refusedReads.keys()) if (view.object(objectId)?.state !== "live") this.#refusedReads.delete(objectId);
     for (const objectId of this.#dense) if (view.object(objectId)?.state !== "live") this.#dense.delete(objectId);
   }
 }

@@ -8,6 +8,7 @@ import {
   COMPACTION_INTERVAL_MS,
   COMPACTION_LEVEL_MAX,
   COMPACTION_LOOK_AGAIN_MS,
+  COMPACTION_LOOK_PAUSE_MS,
   COMPACTION_LOOKS_PER_ROUND,
   COMPACTION_READ_BYTES,
   COMPACTION_WINDOW_BYTES_MAX,
@@ -32,6 +33,8 @@ export interface CompactionSettings extends CompactionLimits {
   readonly looksPerRound: number;
   /** An object of which only a few streams died is looked at when its last look is this old. */
   readonly lookAgainMs: number;
+  /** Between two looks at one object, however many of its streams die. */
+  readonly lookPauseMs: number;
 }
 
 export const COMPACTION_SETTINGS: CompactionSettings = {
@@ -49,4 +52,5 @@ export const COMPACTION_SETTINGS: CompactionSettings = {
   deadShareMin: COMPACTION_DEAD_SHARE_MIN,
   looksPerRound: COMPACTION_LOOKS_PER_ROUND,
   lookAgainMs: COMPACTION_LOOK_AGAIN_MS,
+  lookPauseMs: COMPACTION_LOOK_PAUSE_MS,
 };

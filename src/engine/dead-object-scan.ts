@@ -29,6 +29,8 @@ export interface DeadObjectScanOptions {
   readonly windowBytes: number;
   readonly deadShareMin: number;
   readonly lookAgainMs: number;
+  /** Between two looks at an object, however many of its streams die. */
+  readonly lookPauseMs: number;
   readonly isUsable: (entry: ObjectEntry) => boolean;
   /** A look at it was deceived before: only many deaths make it worth another one. */
   readonly isDense: (entry: ObjectEntry) => boolean;
@@ -43,7 +45,7 @@ export interface DeadFinding {
 interface Marks {
   /** Streams that died in the object's range since the last look, an upper bound. */
   count: number;
-  lookedAtMs: number;
+  readonly lookedAtMs: number;
 }
 
 export class DeadObjectScan {
@@ -88,7 +90,8 @@ export class DeadObjectScan {
 
   /** The object is to be looked at again: what came of its finding failed. */
   again(objectId: number): void {
-    this.#unlooked.push(objectId);
+    // Behind the others, so that one which fails again and again keeps nobody from a look.
+    this.#unlooked.unshift(objectId);
   }
 
   /** Objects that wait for their first look. */
@@ -144,6 +147,7 @@ export class DeadObjectScan {
   #isDue(entry: ObjectEntry, { count, lookedAtMs }: Marks): boolean {
     const { summary } = entry;
     if (count === 0 || summary === null) return false;
+    if (this.#options.clock.monotonicMs() - lookedAtMs < this.#options.lookPauseMs) return false;
     if (count >= summary.streamCount * this.#options.deadShareMin) return true;
     if (this.#options.isDense(entry)) return false;
     return this.#options.clock.monotonicMs() - lookedAtMs >= this.#options.lookAgainMs;
@@ -152,8 +156,9 @@ export class DeadObjectScan {
   #looked(objectId: number): void {
     const marks = this.#marks.get(objectId);
     if (marks === undefined) return;
-    marks.count = 0;
-    marks.lookedAtMs = this.#options.clock.monotonicMs();
+    // Behind the others: a stream that is trimmed all the time must not take every look.
+    this.#marks.delete(objectId);
+    this.#marks.set(objectId, { count: 0, lookedAtMs: this.#options.clock.monotonicMs() });
   }
 
   async #look(entry: ObjectEntry, pace: PacedWork): Promise<DeadBytes> {

@@ -58,13 +58,19 @@ class ScannedObject {
 
   async read(start: number, end: number): Promise<Uint8Array> {
     const { store, idle, onRead } = this.components;
-    const bytes = await idle(store.read(this.key, { start, end }));
+    const bytes = await idle(store.read(this.key, { start, end }).catch((error) => this.#named(error)));
     if (bytes === null) throw new MissingObject(this.objectId, this.key);
     onRead(bytes.length);
     return this.checked(start, end, (what) => {
       if (bytes.length === end - start) return bytes;
       throw corrupt(what, `the store has only ${bytes.length} of these bytes`);
     });
+  }
+
+  /** A store may refuse one object for ever, and serve the others. */
+  #named(error: unknown): never {
+    if (!isPicoError(error, "storage_failed")) throw error;
+    throw new PicoError(error.code, error.message, { ...error.facts, objectId: this.objectId }, error);
   }
 
   /** Runs a check of bytes; its error then names the object, also as a fact. */

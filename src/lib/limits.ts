@@ -117,6 +117,12 @@ export const COMPACTION_DEAD_SHARE_MIN = 0.2;
 export const COMPACTION_LOOKS_PER_ROUND = 4;
 /** An object of which a few streams died is looked at again after this long. */
 export const COMPACTION_LOOK_AGAIN_MS = 10 * 60_000;
+/** Between two looks at one object, however many of its streams die. */
+export const COMPACTION_LOOK_PAUSE_MS = 30_000;
+/** Back-off of rounds that failed. */
+export const COMPACTION_RETRY_MS_MAX = 60_000;
+/** An object that the store refuses to read this often is left alone for `COMPACTION_LOOK_AGAIN_MS`. */
+export const COMPACTION_READ_REFUSALS_MAX = 3;
 /** An input that could not be read is left alone for this long. */
 export const COMPACTION_DAMAGE_RETRY_MS = 60 * 60_000;
 

@@ -44,7 +44,7 @@ export class CompactionBench {
   #committed = 0;
 
   constructor(settings: Partial<CompactionSettings> = SMALL) {
-    this.settings = { ...COMPACTION_SETTINGS, ...settings };
+    this.settings = { ...COMPACTION_SETTINGS, lookPauseMs: 0, ...settings };
     const { propose } = this.metadata;
     this.metadata.propose = (command) => {
       this.proposed.push(command);

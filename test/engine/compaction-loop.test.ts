@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { CompactionLoop } from "../../src/engine/compaction-loop.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { COMPACTION_DAMAGE_RETRY_MS, PREPARED_OBJECT_TTL_MS } from "../../src/lib/limits.ts";
+import type { ObjectEntry } from "../../src/metadata/entries.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { CompactionBench, named, SMALL } from "./compaction-fixture.ts";
 import { namedStream } from "./data-object-fixtures.ts";
@@ -165,7 +166,84 @@ describe("the loop", () => {
   });
 });
 
+describe("a store that refuses", () => {
+  test("one object for good leaves that one alone and merges the others", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    const [refused] = await bench.upload([namedStream(streamId, 0, 5)]);
+    for (let upload = 1; upload < 20; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    refuseReads(bench, refused);
+    const loop = await started(bench);
+    await rounds(bench, 60);
+    expect(loop.figures.planCount).toBeGreaterThan(0);
+    expect(loop.figures.unusableCount).toBe(1);
+    expect(bench.object(refused?.objectId ?? 0).state).toBe("live");
+    // Later it takes part again.
+    bench.store.before = () => {};
+    await bench.clock.advance(bench.settings.lookAgainMs);
+    await rounds(bench, 5);
+    expect(loop.figures.unusableCount).toBe(0);
+    await loop.stop();
+  });
+
+  test("one object does not keep others from a look", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const [kept = 0, deleted = 0] = await bench.createMany(2);
+    const [refused] = await bench.upload([namedStream(kept, 0, 5)]);
+    const [dead] = await bench.upload([namedStream(deleted, 0, 5)]);
+    await bench.delete(deleted);
+    refuseReads(bench, refused);
+    const loop = await started(bench);
+    await rounds(bench, 10);
+    expect(bench.object(dead?.objectId ?? 0).state).toBe("destroyed");
+    await loop.stop();
+  });
+
+  test("what is written is not asked for its inputs each second", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    for (let upload = 0; upload < 5; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    bench.store.before = (call) => {
+      if (call === "create") throw new PicoError("storage_full", "no room");
+    };
+    const loop = await started(bench);
+    await rounds(bench, 300);
+    expect(loop.figures.failureCount).toBeGreaterThan(3);
+    expect(loop.figures.failureCount).toBeLessThan(20);
+    bench.store.before = () => {};
+    await rounds(bench, 70);
+    expect(loop.figures.planCount).toBeGreaterThan(0);
+    await loop.stop();
+  });
+});
+
+function refuseReads(bench: CompactionBench, object: ObjectEntry | undefined): void {
+  const refusedKey = object === undefined ? "" : bench.keyOf(object);
+  bench.store.before = (call, key) => {
+    if (call === "read" && key === refusedKey) throw new PicoError("storage_failed", "input/output error");
+  };
+}
+
 describe("objects that are dead", () => {
+  test("are found though a stream of many objects is trimmed all the time", async () => {
+    const bench = new CompactionBench({ ...NO_MERGES, lookPauseMs: 30_000 });
+    const [busy = 0, other = 0] = await bench.createMany(2);
+    for (let upload = 0; upload < 12; upload++) await bench.upload([namedStream(busy, upload * 50, 50)]);
+    const [dead] = await bench.upload([namedStream(other, 0, 50)]);
+    const loop = await started(bench);
+    await rounds(bench, 10);
+    bench.store.reads.length = 0;
+    await bench.delete(other);
+    for (let round = 0; round < 100; round++) {
+      await bench.trim(busy, 1);
+      await rounds(bench, 1);
+    }
+    expect(bench.object(dead?.objectId ?? 0).state).toBe("destroyed");
+    // A few looks at each object, of a few reads, and not one a trim.
+    expect(bench.store.reads.length).toBeLessThan(13 * 4 * 10);
+    await loop.stop();
+  });
+
   test("for the greater part are rewritten in their level, wholly dead ones destroyed without a read of their records", async () => {
     const bench = new CompactionBench(NO_MERGES);
     const ids = await bench.createMany(20);

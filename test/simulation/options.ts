@@ -143,6 +143,7 @@ function drawCompaction(prng: Prng): CompactionSettings {
     deadShareMin: prng.pick([0.01, 0.2, 0.5]),
     looksPerRound: prng.between(1, 5),
     lookAgainMs: size(500, 60_000),
+    lookPauseMs: 500,
   };
 }
 
