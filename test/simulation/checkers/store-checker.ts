@@ -49,6 +49,8 @@ export class StoreChecker {
     bucket.onReuse = (key, bytes) => {
       // A tombstone's create that was long on its way, where a void segment lay meanwhile.
       if (isTombstone(bytes)) return;
+      // A copy of log rows that was long on its way, below the snapshot that took its place: other rows of the same log.
+      if (key.startsWith(`${clusterId}/mirror/log/`)) return;
       throw world.failed(`key ${key} was created, deleted, and created again with other bytes`);
     };
   }
