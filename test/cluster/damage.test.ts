@@ -133,10 +133,17 @@ test.each(WAL_DAMAGES)(
 );
 
 /** The one of the two lanes that holds the first segment. */
+/** The first file of the last life, whatever those before it left. */
 function walFile(node: TestNode): string {
-  const path = node.files("wal").find((file) => file.endsWith("-1.wal"));
+  const paths = node.files("wal").filter((file) => file.endsWith("-1.wal"));
+  const path = paths.sort((left, right) => epochOf(left) - epochOf(right)).at(-1);
   if (path === undefined) throw new Error("no WAL file");
   return path;
+}
+
+/** Of `<node id>-<node epoch>-<file number>.wal`. */
+function epochOf(path: string): number {
+  return Number(basename(path).split("-")[1]);
 }
 
 function walSizes(node: TestNode): string[] {
