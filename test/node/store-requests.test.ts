@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { BACKLOG_BYTES_DEFAULT, MIB, SEGMENT_BYTES_DEFAULT, UPLOAD_INTERVAL_MS_DEFAULT } from "../../src/lib/limits.ts";
+import { UPLOAD_INTERVAL_MS_DEFAULT } from "../../src/lib/limits.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { EXCLUSIVE_LIFE } from "../../src/node/life-lock.ts";
 import { NodeCore } from "../../src/node/node-core.ts";
 import { S3ObjectStore } from "../../src/storage/s3-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
+import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
 import { FAKE_BUCKET, FakeS3 } from "../support/fake-s3.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { useTestCredentials } from "../support/minio.ts";
@@ -26,24 +27,8 @@ beforeAll(() => {
 });
 afterAll(() => restore());
 
-const settings = {
-  clusterId: "c",
-  nodeId: 1,
-  nodeEpoch: null,
-  slots: 1,
-  failoverTimeoutMs: 5000,
-  backlogBytesMax: BACKLOG_BYTES_DEFAULT,
-  segmentBytes: SEGMENT_BYTES_DEFAULT,
-  lingerMs: 0,
-  uploadBytes: 100 * MIB,
-  uploadSegments: 1000,
-  uploadIntervalMs: UPLOAD_INTERVAL_MS_DEFAULT,
-  logCacheBytes: MIB,
-  blockCacheBytes: MIB,
-  // The daily look at the whole store is meant to ask it.
-  scrubIntervalMs: 0,
-  isMirrored: true,
-};
+/** As a node on a bucket has them; the daily look at the whole store is meant to ask it, and left out. */
+const settings = coreSettings({ uploadSegments: 1000, uploadIntervalMs: UPLOAD_INTERVAL_MS_DEFAULT, isMirrored: true });
 
 async function startNode(lingerMs = 0) {
   const fake = await FakeS3.start();
@@ -68,7 +53,7 @@ async function startNode(lingerMs = 0) {
     settings: { ...settings, lingerMs },
     lifeLock: EXCLUSIVE_LIFE,
   });
-  await passing(clock, core.start({ pico: null, durableStreams: null, admin: null }));
+  await passing(clock, core.start(NO_ADDRESSES));
   const append = (body: string) =>
     passing(
       clock,
