@@ -15,6 +15,7 @@ import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { OBJECT_DELETE_KEYS_MAX } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metadata } from "../metadata/metadata.ts";
+import { isRemovalHeld } from "../metadata/removal-hold.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
 import { encodeMarker, listMarkers, markerKey, readMarker, type StoreMarker } from "./store-marker.ts";
 
@@ -75,11 +76,7 @@ export class RemovalGate {
   }
 
   get #isHeld(): boolean {
-    const { metadata } = this.#options;
-    const { removalHeldUntilMs } = metadata.view;
-    if (this.#isClosed) return true;
-    // A clock that jumps must not end a hold in the middle of a backup.
-    return removalHeldUntilMs !== null && (!metadata.isDatabaseClockSteady || metadata.databaseNowMs() < removalHeldUntilMs);
+    return this.#isClosed || isRemovalHeld(this.#options.metadata);
   }
 
   /** Stores a marker at the applied index, which serves all who ask meanwhile. False where the mirror does not reach that. */

@@ -10,6 +10,7 @@ import { MIRROR_CHUNKS_MAX, MIRROR_INTERVAL_MS, MIRROR_SNAPSHOT_INTERVAL_MS, MIR
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import { BackgroundLoop } from "../metadata/background-loop.ts";
+import { type HeldLog, isRemovalHeld } from "../metadata/removal-hold.ts";
 import type { View } from "../metadata/view.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
@@ -17,13 +18,12 @@ import { LogMirror } from "./log-mirror.ts";
 import { SnapshotMirror } from "./snapshot-mirror.ts";
 
 /** What the mirror asks the metadata log; all of it costs nothing. */
-export interface MirroredLog {
-  readonly view: Pick<View, "appliedIndex" | "removalHeldUntilMs">;
+export interface MirroredLog extends HeldLog {
+  readonly view: HeldLog["view"] & Pick<View, "appliedIndex">;
   readonly clusterIdentity: string;
   readonly isLeaseHeld: boolean;
   /** Index of the stored snapshot, as far as this node knows. */
   readonly snapshotIndex: number;
-  databaseNowMs(): number;
 }
 
 export interface MirrorOptions {
@@ -137,7 +137,7 @@ export class Mirror {
       this.#rows.forgetUpTo(this.#snapshots.newestIndex);
       if (this.#isSnapshotDue()) await this.takeSnapshot();
     }
-    await this.#snapshots.removeOlder(() => !metadata.isLeaseHeld || metadata.databaseNowMs() < (metadata.view.removalHeldUntilMs ?? 0));
+    await this.#snapshots.removeOlder(() => !metadata.isLeaseHeld || isRemovalHeld(metadata));
   }
 
   /** Its cost follows what changed: only so much log makes a whole snapshot worth it. */

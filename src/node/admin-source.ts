@@ -6,6 +6,7 @@ import type { GcAnswer } from "../admin/gc-schemas.ts";
 import { PicoError } from "../lib/errors.ts";
 import { ADMIN_ITEMS_MAX } from "../lib/limits.ts";
 import type { ObjectFigures } from "../metadata/object-tally.ts";
+import { isRemovalHeld } from "../metadata/removal-hold.ts";
 import type { View } from "../metadata/view.ts";
 import { describeNodes } from "./admin-nodes.ts";
 import { describeScrub, summarizeScrub, toScrubRequest } from "./admin-scrub.ts";
@@ -127,11 +128,10 @@ function describeCluster({ settings, core, advertisedAddress }: AdminSourceParts
   };
 }
 
-/** A hold that has run out is none. */
+/** A hold that has run out is none; while the database's clock cannot be trusted none has. */
 function describeHold(node: NodeCore | null): typeof GcAnswer.static {
-  const heldUntilMs = node?.metadata.view.removalHeldUntilMs ?? null;
-  const isOver = node === null || heldUntilMs === null || node.metadata.databaseNowMs() >= heldUntilMs;
-  return { heldUntilMs: isOver ? null : heldUntilMs };
+  if (node === null || !isRemovalHeld(node.metadata)) return { heldUntilMs: null };
+  return { heldUntilMs: node.metadata.view.removalHeldUntilMs };
 }
 
 /** Of the lease holder: what another node knew when it was that says nothing any more. */

@@ -87,6 +87,7 @@ export class MirrorFixture {
     const metadata: MirroredLog = {
       clusterIdentity: IDENTITY,
       isLeaseHeld: true,
+      isDatabaseClockSteady: true,
       databaseNowMs: () => clock.nowMs(),
       get view() {
         return { appliedIndex: database.statements.readLog(0, 1).head, removalHeldUntilMs: null };
@@ -94,8 +95,9 @@ export class MirrorFixture {
       get snapshotIndex() {
         return database.statements.readSnapshot(() => undefined).index;
       },
-      ...log,
     };
+    // Getters stay such: what a test says may change under the mirror.
+    Object.defineProperties(metadata, Object.getOwnPropertyDescriptors(log));
     return new Mirror({ store, sql, metadata, clusterId: CLUSTER, clock, log: silentLog, onFatal: (error) => fatal.push(error) });
   }
 
