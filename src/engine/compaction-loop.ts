@@ -119,12 +119,8 @@ export class CompactionLoop {
 
   #note(commands: readonly Command[], outcomes: readonly Outcome[]): void {
     if (!this.#wasAllowed) return;
-    for (const [at, command] of commands.entries()) {
-      const outcome = outcomes[at];
-      if (outcome === undefined) continue;
-      if (outcome.applied && OBJECT_COMMANDS.has(command.type)) this.#isPlanDue = true;
-      this.#scan.note(command, outcome);
-    }
+    if (commands.some(({ type }, at) => OBJECT_COMMANDS.has(type) && outcomes[at]?.applied)) this.#isPlanDue = true;
+    this.#scan.note(commands, outcomes);
   }
 
   async #round(): Promise<void> {

@@ -4,7 +4,8 @@
  *
  * - each that was live when this node became the one who compacts, once;
  * - each of which, since its last look, as many streams died as make it worth rewriting; and, after a while,
- *   each of which any died. Deaths are counted from the applied commands by the ranges of the live objects.
+ *   each of which any died. Deaths, trims and sources that a fork leaves behind are counted from the applied
+ *   rows, by the ranges of the live objects.
  *
  * So a node at rest asks the store for nothing, and a look costs an object's index and, where streams share
  * its blocks, its tail states.
@@ -67,25 +68,10 @@ export class DeadObjectScan {
     this.#unlooked.reverse();
   }
 
-  /** Takes in an applied command. */
-  note(command: Command, outcome: Outcome): void {
-    const isRemoval = command.type === "acquire_stream" && !outcome.applied && outcome.code === "expired";
-    if (!outcome.applied && !isRemoval) return;
-    switch (command.type) {
-      case "delete_stream":
-      case "expire_stream":
-      case "trim_stream":
-      case "acquire_stream":
-        if (command.type !== "acquire_stream" || isRemoval) this.#mark(command.streamId);
-        return;
-      case "compact":
-        for (const objectId of command.inputs) this.#marks.delete(objectId);
-        return;
-      case "destroy_objects":
-        for (const objectId of command.objectIds) this.#marks.delete(objectId);
-        return;
-      default:
-    }
+  /** Takes in the row that was applied last. */
+  note(commands: readonly Command[], outcomes: readonly Outcome[]): void {
+    for (const streamId of this.#options.metadata.view.shrunkStreams()) this.#mark(streamId);
+    for (const [at, command] of commands.entries()) if (outcomes[at]?.applied) this.#forgetInputs(command);
   }
 
   /** The object is to be looked at again: what came of its finding failed. */
@@ -113,6 +99,11 @@ export class DeadObjectScan {
       }
     }
     return null;
+  }
+
+  #forgetInputs(command: Command): void {
+    if (command.type === "compact") for (const objectId of command.inputs) this.#marks.delete(objectId);
+    if (command.type === "destroy_objects") for (const objectId of command.objectIds) this.#marks.delete(objectId);
   }
 
   #mark(streamId: number): void {

@@ -21,6 +21,7 @@ import { NameOrder } from "./name-order.ts";
 import { ObjectIndex } from "./object-index.ts";
 import { type ObjectFigures, ObjectTally } from "./object-tally.ts";
 import { type ChainEnd, RegistrationTable } from "./registration-table.ts";
+import { ShrunkStreams } from "./shrunk-streams.ts";
 import {
   COUNTERS_KEY,
   type Counters,
@@ -56,6 +57,7 @@ export class MetadataState implements View {
   readonly #liveObjects = new ObjectIndex();
   readonly #objectTally = new ObjectTally();
   readonly #streamTallies = new StreamTallies();
+  readonly #shrunkStreams = new ShrunkStreams();
   readonly #sharedSettings = new Map<string, StreamSettings>();
   readonly #hash = new StateHash();
   readonly dirtyRows = new DirtyRows();
@@ -135,6 +137,10 @@ export class MetadataState implements View {
       assert(entry !== null, "a stream that is transferred is known");
       yield entry;
     }
+  }
+
+  shrunkStreams(): Iterable<number> {
+    return this.#shrunkStreams.ids;
   }
 
   ownerOf(entry: StreamEntry): { readonly owner: RegistrationEntry; readonly recovering: boolean } | null {
@@ -284,6 +290,7 @@ export class MetadataState implements View {
     assert(index === this.#appliedIndex + 1, `row ${index} follows row ${this.#appliedIndex}`);
     this.#appliedIndex = index;
     this.#appliedRowId = rowId;
+    this.#shrunkStreams.clear();
     this.putCounters({ appliedAtMs: atMs, commandVersion: Math.max(this.counters.commandVersion, commandVersion) });
   }
 
@@ -312,13 +319,17 @@ export class MetadataState implements View {
     assert(before === null || before.startOffset <= entry.startOffset, "a trim point never falls");
     assert(entry.forkCount >= 0, "a fork count is not negative");
     this.#touch(streamKey(entry.streamId), rowOf("stream", before));
+    if (before !== null) this.#shrunkStreams.note(before, entry, (id) => this.streamById(id));
     this.#setStream(entry);
   }
 
   removeStream(entry: StreamEntry): void {
     assert(entry.forkCount === 0, "a stream that goes has no forks");
-    this.#touch(streamKey(entry.streamId), rowOf("stream", this.streamById(entry.streamId)));
-    this.#streamTallies.change(this.streamById(entry.streamId), null);
+    const before = this.streamById(entry.streamId);
+    assert(before !== null, "a stream that goes is known");
+    this.#touch(streamKey(entry.streamId), rowOf("stream", before));
+    this.#shrunkStreams.note(before, null, (id) => this.streamById(id));
+    this.#streamTallies.change(before, null);
     this.#streams.delete(entry.streamId);
     this.#names.remove(entry.name);
   }

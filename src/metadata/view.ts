@@ -24,6 +24,11 @@ export interface View {
   listStreams(prefix: string, after: string | null, limit: number): readonly StreamEntry[];
   /** Streams that still need this one's records, deleted ones that are kept included. */
   forksOf(streamId: number): Iterable<StreamEntry>;
+  /**
+   * Streams of which the last applied row left fewer records needed: deleted, expired or trimmed ones, and the
+   * sources whose records only those still needed. Some are not known any more.
+   */
+  shrunkStreams(): Iterable<number>;
   /** How many streams each registration that has not ended owns today; those without are left out. */
   ownedCounts(): ReadonlyMap<RegistrationEntry, number>;
   /** Streams with a transfer that is stored; it may be over. */

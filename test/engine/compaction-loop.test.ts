@@ -319,6 +319,30 @@ describe("objects that are dead", () => {
     await loop.stop();
   });
 
+  test("of a deleted source leave when its last fork goes, and by part when one of several does", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const source = await bench.create();
+    for (let upload = 0; upload < 4; upload++) await bench.upload([namedStream(source, upload * 50, 50)]);
+    const low = await bench.create(source, 50);
+    const high = await bench.create(source, 150);
+    const loop = await started(bench);
+    await bench.delete(source);
+    await rounds(bench, 5);
+    // What the forks read.
+    expect(bench.records()).toBe(150);
+    await bench.delete(high);
+    await rounds(bench, 5);
+    expect(bench.records()).toBe(50);
+    expect(await bench.read(low, 0, 50)).toEqual(named(source, 0, 50));
+    await bench.trim(low, 50);
+    await rounds(bench, 5);
+    expect(bench.records()).toBe(0);
+    await bench.delete(low);
+    await rounds(bench, 5);
+    expect(bench.live()).toEqual([]);
+    await loop.stop();
+  });
+
   test("since before this node's turn are found at its begin", async () => {
     const bench = new CompactionBench(NO_MERGES);
     const ids = await bench.createMany(10);
