@@ -1,6 +1,7 @@
 /**
  * A restore to the places of a node: the database is built in a file of its own beside the target, and gets the
- * target's name when it is whole. A restore that is cut short leaves that file only, which the next one replaces.
+ * target's name when it is whole. A restore that is cut short leaves that file and its lock, which the next one takes
+ * over. The lock lets one restore at a time make a database of the name; the death of a process gives it up.
  */
 import fs from "node:fs/promises";
 import { dirname } from "node:path";
@@ -12,6 +13,7 @@ import type { Random } from "../lib/random.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
 import { makeFolder, syncFolder } from "../storage/durable-folder.ts";
 import { errnoOf } from "../storage/file-error.ts";
+import { ProcessLock } from "../storage/process-lock.ts";
 import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
 import { inFiles } from "./backup-places.ts";
 import { openStoresAlone } from "./node-parts.ts";
@@ -31,12 +33,29 @@ export interface RestoreNodeOptions {
 /** SQLite's own files beside a database. */
 const COMPANIONS = ["", "-wal", "-shm", "-journal"];
 
-/** Throws `settings` (fact `isStartup`) where there is a database already, and what `restoreDatabase` throws. */
+/**
+ * Throws `settings` (fact `isStartup`) where there is a database already, `locked` where another restore is making it,
+ * and what `restoreDatabase` throws.
+ */
 export async function restoreNode(options: RestoreNodeOptions): Promise<RestoreReport> {
-  const { places, nodeId, isForced, clock, random, log, onProgress } = options;
-  const path = databasePath(places);
+  const path = databasePath(options.places);
   await assertAbsent(path);
-  const unfinished = `${path}.unfinished`;
+  const lock = await lockTarget(path);
+  try {
+    // The one that held the lock before may have put its database in place.
+    await assertAbsent(path);
+    const report = await restoreTo(path, options);
+    // From here on the database refuses the next one, whichever lock that takes. Before, two could hold different files.
+    await inFiles("remove", lock.path, () => fs.rm(lock.path, { force: true }));
+    return report;
+  } finally {
+    lock.release();
+  }
+}
+
+async function restoreTo(path: string, options: RestoreNodeOptions): Promise<RestoreReport> {
+  const { places, nodeId, isForced, clock, random, log, onProgress } = options;
+  const unfinished = unfinishedPath(path);
   const stores = await openStoresInTime(places, clock, log);
   try {
     const { store, wal } = stores;
@@ -51,6 +70,27 @@ export async function restoreNode(options: RestoreNodeOptions): Promise<RestoreR
   } finally {
     await stores.close();
   }
+}
+
+async function lockTarget(path: string): Promise<ProcessLock> {
+  await inFiles("make", dirname(path), () => makeFolder(dirname(path)));
+  try {
+    return ProcessLock.acquire(`${unfinishedPath(path)}-lock`);
+  } catch (error) {
+    if (!isPicoError(error, "locked")) throw error;
+    const { holder } = error.facts;
+    const who = typeof holder === "number" ? `process ${holder}` : "another process";
+    throw new PicoError(
+      "locked",
+      `nothing restored: ${who} is restoring to ${path}; let it end, or stop it and restore again`,
+      { path, holder: holder ?? null },
+      error,
+    );
+  }
+}
+
+function unfinishedPath(path: string): string {
+  return `${path}.unfinished`;
 }
 
 /** A node waits for its bucket; whoever restores is there to correct the place. */
@@ -108,7 +148,6 @@ async function assertAbsent(path: string): Promise<void> {
 }
 
 async function removeDatabase(path: string): Promise<void> {
-  await inFiles("make", dirname(path), () => makeFolder(dirname(path)));
   for (const companion of COMPANIONS) await inFiles("remove", path, () => fs.rm(`${path}${companion}`, { force: true }));
 }
 
