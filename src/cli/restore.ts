@@ -4,8 +4,9 @@
  */
 import { formatBytes, formatCount } from "../lib/format-count.ts";
 import { createLogger } from "../lib/log.ts";
-import type { RestoreProgress, RestoreReport } from "../node/restore.ts";
+import type { RestoreReport } from "../node/restore.ts";
 import { restoreNode } from "../node/restore-node.ts";
+import type { RestoreProgress } from "../node/restore-options.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import { defineCallFlag } from "./flag-definition.ts";
 import { ProgressLine } from "./progress-line.ts";

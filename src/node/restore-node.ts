@@ -17,7 +17,8 @@ import { ProcessLock } from "../storage/process-lock.ts";
 import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
 import { inFiles } from "./backup-places.ts";
 import { openStoresAlone } from "./node-parts.ts";
-import { type RestoreProgress, type RestoreReport, restoreDatabase } from "./restore.ts";
+import { type RestoreReport, restoreDatabase } from "./restore.ts";
+import type { RestoreProgress } from "./restore-options.ts";
 import type { StoredPlaces } from "./settings.ts";
 
 export interface RestoreNodeOptions {
