@@ -208,6 +208,8 @@ export const LEASE_TTL_MS = 10_000;
 export const HEARTBEAT_INTERVAL_MS = 1000;
 /** Between two looks at the heartbeat of a predecessor that may live. */
 export const PREDECESSOR_LOOK_MS = 250;
+/** The longest that its heartbeat must stand still, however slowly the database answers; more where its failover limit is longer. */
+export const PREDECESSOR_WATCH_MS_MAX = 120_000;
 export const FAILOVER_TIMEOUT_MS_DEFAULT = 5000;
 export const FAILOVER_TIMEOUT_MS_MIN = 2000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
@@ -395,6 +397,10 @@ export function assertLimitsAgree(): void {
   assert(FAILOVER_TIMEOUT_MS_MIN <= FAILOVER_TIMEOUT_MS_DEFAULT, "the default failover limit is allowed");
   assert(HEARTBEAT_INTERVAL_MS * 2 <= FAILOVER_TIMEOUT_MS_MIN, "a failover limit spans two heartbeats");
   assert(COMMAND_BATCH_BYTES_MAX <= LOG_PAGE_BYTES, "one batch of commands fits a page of the log");
+  assert(
+    PREDECESSOR_LOOK_MS + 2 * SQL_CALL_TIMEOUT_MS < PREDECESSOR_WATCH_MS_MAX / 2,
+    "no look that the database answers begins the longest watch anew",
+  );
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
   assert(FILE_CALL_TIMEOUT_MS <= OBJECT_CREATE_MS_MAX, "a create that was begun in time ends before the object expires");
   assert(OBJECT_CREATE_MS_MAX * 2 <= PREPARED_OBJECT_TTL_MS, "a prepared object lives long enough to be created and committed");

@@ -346,7 +346,7 @@ export class NodeCore {
       registration: formatRegistration(predecessor.name),
       waitMs: predecessor.failoverTimeoutMs,
     });
-    return awaitStandstill(predecessor, { sql, clock, signal: this.#stopping.signal });
+    return awaitStandstill(predecessor, { sql, clock, log, signal: this.#stopping.signal });
   }
 
   /** Earlier lives of this node that are not ended, oldest first. */

@@ -125,6 +125,9 @@ export interface SqlStore {
   /** The database's clock. */
   nowMs(): Promise<number>;
 
+  /** Writes what is there already: tells a database that takes writes from one that only answers reads. */
+  checkWrites(): Promise<void>;
+
   insertBatch(insert: BatchInsert): Promise<BatchOutcome>;
 
   /** Rows above `after`, ascending, at most `limit` rows and about 8 MiB. */

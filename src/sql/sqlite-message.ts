@@ -11,6 +11,7 @@ export type SqliteCall =
   | { readonly method: "start"; readonly path: string }
   | { readonly method: "open"; readonly clusterIdentity: string }
   | { readonly method: "nowMs" }
+  | { readonly method: "checkWrites" }
   | { readonly method: "insertBatch"; readonly insert: BatchInsert }
   | { readonly method: "readLog"; readonly after: number; readonly limit: number }
   | { readonly method: "rowIdAt"; readonly index: number }
@@ -55,6 +56,7 @@ export function isReadOnly(call: SqliteCall): boolean {
     case "stop":
       return true;
     case "open":
+    case "checkWrites":
     case "insertBatch":
     case "writeSnapshot":
     case "importPart":

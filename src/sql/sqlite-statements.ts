@@ -187,6 +187,13 @@ export class SqliteStatements {
     });
   }
 
+  checkWrites(): void {
+    runWrite(this.#database, "checkWrites", () => {
+      // SQLite writes the page, though the row stays as it is.
+      this.#database.run("UPDATE lease SET term = term");
+    });
+  }
+
   heartbeat(beat: Omit<Heartbeat, "isMarked">): { readonly refused: boolean; readonly nowMs: number } {
     assert(beat.counter >= 1, "heartbeats count from 1");
     assert(Buffer.byteLength(beat.load) <= HEARTBEAT_LOAD_BYTES_MAX, `load figures are at most ${HEARTBEAT_LOAD_BYTES_MAX} bytes`);

@@ -73,6 +73,10 @@ export class SqliteStore implements SqlStore {
     return (await this.#call({ method: "nowMs" })) as number;
   }
 
+  async checkWrites(): Promise<void> {
+    await this.#call({ method: "checkWrites" });
+  }
+
   async insertBatch(insert: BatchInsert): Promise<BatchOutcome> {
     const call: SqliteCall = { method: "insertBatch", insert: { ...insert, payload: ownBytes(insert.payload) } };
     const outcome = (await this.#call(call)) as BatchOutcome;

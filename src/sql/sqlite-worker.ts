@@ -57,6 +57,8 @@ function run(call: SqliteCall): unknown {
       return statements.open(call.clusterIdentity);
     case "nowMs":
       return statements.nowMs();
+    case "checkWrites":
+      return statements.checkWrites();
     case "insertBatch":
       return statements.insertBatch(call.insert);
     case "readLog":

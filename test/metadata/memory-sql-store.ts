@@ -55,6 +55,10 @@ export class MemorySqlStore implements SqlStore {
     return this.#call("nowMs", (statements) => statements.nowMs());
   }
 
+  checkWrites(): Promise<void> {
+    return this.#call("checkWrites", (statements) => statements.checkWrites());
+  }
+
   async insertBatch(insert: BatchInsert): Promise<BatchOutcome> {
     const outcome = await this.#call("insertBatch", (statements) => statements.insertBatch(insert));
     for (const wake of this.#wakes) queueMicrotask(wake);

@@ -326,6 +326,14 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         expect((await store.acquireLease(node1, 60_000)).held).toBe(false);
       });
 
+      test("a check of writes leaves it as it is, and is no use of the database", async () => {
+        await store.checkWrites();
+        await twin.importPart({ snapshotRows: [], snapshotHead: null, logRows: [] });
+        const lease = await store.acquireLease(node1, 60_000);
+        await twin.checkWrites();
+        expect(await store.acquireLease(node2, 60_000)).toEqual({ ...lease, held: false });
+      });
+
       test("of racing nodes one holds it", async () => {
         const nodes = Array.from({ length: 8 }, (_, i) => ({ nodeId: i, nodeEpoch: 1 }));
         const leases = await Promise.all(nodes.map((node, i) => (i % 2 === 0 ? store : twin).acquireLease(node, 60_000)));

@@ -125,6 +125,7 @@ describe("SQLite statements on a clock of the caller's", () => {
     expect(codeOf(() => statements.insertBatch(batchOf(1)))).toBe("database_failed");
     expect(codeOf(() => statements.acquireLease(node1, 100))).toBe("database_failed");
     expect(codeOf(() => statements.removeHeartbeat(node1))).toBe("database_failed");
+    expect(codeOf(() => statements.checkWrites())).toBe("database_failed");
     const head = { index: 1, rowId: "", rowCount: 0, rowSum: 0n };
     expect(codeOf(() => statements.writeSnapshot({ expectedIndex: 0, head, upserts: [], deletes: [] }))).toBe("database_failed");
     expect(codeOf(() => statements.truncateLog(1, 0))).toBe("database_failed");

@@ -38,6 +38,10 @@ export class SimSqlStore implements SqlStore {
     return this.link.call("nowMs", "read", () => this.database.nowMs());
   }
 
+  checkWrites(): Promise<void> {
+    return this.link.call("checkWrites", "write", () => this.database.statements.checkWrites());
+  }
+
   insertBatch(insert: BatchInsert): Promise<BatchOutcome> {
     const sent = { ...insert, payload: insert.payload.slice() };
     return this.link.call(`insertBatch ${insert.batch}`, "write", () => this.database.insertBatch(sent));
