@@ -90,9 +90,14 @@ function walElsewhere(view: View, nodeId: number, wal: WalStore, present: readon
   for (const entry of view.registrations()) {
     const { name, state } = entry;
     if (name.nodeId !== nodeId || state === "ended" || present.some((other) => sameRegistration(other, name))) continue;
-    if (entry.wal.kind !== wal.kind || entry.wal.description !== wal.description) return entry;
+    if (!namesPlace(entry, wal)) return entry;
   }
   return null;
+}
+
+/** Whether the life wrote its WAL here, by the name that this place has today. */
+export function namesPlace({ wal: { kind, description } }: RegistrationEntry, wal: WalStore): boolean {
+  return kind === wal.kind && description === wal.description;
 }
 
 /** A life of the node that has not ended, has surely written a WAL, and has nothing here. */
@@ -137,7 +142,7 @@ function otherWal({ name, wal }: RegistrationEntry, { description }: WalStore): 
   const where = `WAL ${formatRegistration(name)}`;
   return new PicoError(
     "corrupt",
-    `${where} may hold acknowledged records: the last life of this node wrote it to ${wal.description} and was not ended, and ${description} has nothing of it. Start once with the former --wal and --storage and stop the node with SIGTERM; then change them`,
+    `${where} may hold acknowledged records: the last life of this node wrote it to ${wal.description} and was not ended, and ${description} has nothing of it. Start once with the former --wal and --storage and stop the node with SIGTERM; then change them. If that place is gone and this one is a copy of it: move the database away and make another with pico restore`,
     { where },
   );
 }

@@ -47,8 +47,12 @@ export interface RestoreRegistration {
   readonly objectIdMax: number;
 }
 
-/** Registers the restore, fences whoever is alive, ends the lost, raises the ids, and ends the restore's own registration. */
-export async function registerRestore(options: RestoreOptions, { metadata }: RestoredLog, seen: RestoreRegistration): Promise<void> {
+/** Registers the restore, fences whoever is alive, ends the lost, raises the ids, and ends the restore's own registration, which it returns. */
+export async function registerRestore(
+  options: RestoreOptions,
+  { metadata }: RestoredLog,
+  seen: RestoreRegistration,
+): Promise<RegistrationName> {
   const { nodeId, clock } = options;
   const replaces = metadata.view.node(nodeId)?.lastEpoch ?? null;
   const self = { nodeId, nodeEpoch: Math.max(clock.nowMs(), (replaces ?? -1) + 1) };
@@ -68,6 +72,7 @@ export async function registerRestore(options: RestoreOptions, { metadata }: Res
     nextObjectId: Math.max(nextObjectId, seen.objectIdMax + 1) + RESTORE_OBJECT_ID_GAP,
   });
   assertApplied("end", await metadata.end(0));
+  return self;
 }
 
 function registerCommand(

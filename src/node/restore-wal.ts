@@ -1,11 +1,18 @@
-/** What a restore finds in the WAL: what the next start will replay, what is lost, and streams that nobody knows. */
+/**
+ * What a restore finds in the WAL: what the next start will replay, what is lost, and streams that nobody knows.
+ *
+ * Nothing of a life in a bucket means that nothing was written, or all of it is uploaded; but only if it is the bucket
+ * that the life names. Under another name it may be a copy, or the same by another way, and then the same is true. Or it
+ * is a mistaken place, and what was acknowledged is elsewhere. Nothing here can tell these apart: the operator must.
+ */
 import { decodeWalEntries } from "../engine/wal-entry.ts";
 import { describeSegment } from "../engine/wal-segment.ts";
-import { inspectWal } from "../engine/wal-takeover.ts";
+import { inspectWal, takeOverWal } from "../engine/wal-takeover.ts";
 import { STREAM_IDS_PER_RESERVATION } from "../lib/limits.ts";
-import { formatRegistration, sameRegistration } from "../lib/registration.ts";
+import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import type { RegistrationEntry } from "../metadata/entries.ts";
 import type { View } from "../metadata/view.ts";
+import { namesPlace } from "./database-witness.ts";
 import type { RestoreOptions } from "./restore-options.ts";
 import type { RestoredLog } from "./restored-log.ts";
 
@@ -22,6 +29,8 @@ export interface WalFindings {
   readonly lostStreams: readonly LostStream[];
   /** Registrations whose WAL was on a disk that is not here. */
   readonly lost: readonly RegistrationEntry[];
+  /** Registrations that wrote to a bucket of another name, and of which nothing is here. */
+  readonly moved: readonly RegistrationEntry[];
   readonly losses: readonly string[];
 }
 
@@ -31,16 +40,17 @@ export async function surveyWals(options: RestoreOptions, log: RestoredLog): Pro
   const { view } = log.metadata;
   const found = { segments: 0, bytes: 0, streamIdMax: 0 };
   const lost: RegistrationEntry[] = [];
+  const moved: RegistrationEntry[] = [];
   const present = await wal.registrations();
   const records = new Map<number, number>();
   for (const entry of view.registrations()) {
     if (entry.state === "ended") continue;
     const isHere = present.some((name) => sameRegistration(name, entry.name));
-    // In a bucket nothing of it means that nothing was written, or all of it is uploaded.
     if (!isHere && (entry.wal.kind === "local" || wal.kind === "local")) {
       lost.push(entry);
       continue;
     }
+    if (!isHere && !namesPlace(entry, wal)) moved.push(entry);
     const position = entry.fencedNumber ?? entry.committedNumber;
     const taken = await inspectWal({ store: wal, clock, random, registration: entry.name, position });
     for await (const { number, bytes, segment } of taken.segments()) {
@@ -58,11 +68,33 @@ export async function surveyWals(options: RestoreOptions, log: RestoredLog): Pro
     .filter(([streamId]) => !isDeleted(streamId))
     .map(([streamId, count]) => ({ streamId, records: count }))
     .sort((left, right) => left.streamId - right.streamId);
-  const losses = lost.map(
-    ({ name, wal: { description } }) =>
-      `what ${formatRegistration(name)} had acknowledged and not uploaded was in the WAL ${description}, and ${wal.description} has nothing of it`,
-  );
-  return { ...found, lostStreams, lost, losses };
+  const describe = ({ name, wal: { description } }: RegistrationEntry) =>
+    `what ${formatRegistration(name)} had acknowledged and not uploaded was in the WAL ${description}, and ${wal.description} has nothing of it`;
+  const losses = [
+    ...lost.map(describe),
+    ...moved.map(
+      (entry) =>
+        `${describe(entry)} (nothing is lost if the one is a whole copy of the other, or its new name: else name that WAL with --wal)`,
+    ),
+  ];
+  return { ...found, lostStreams, lost, moved, losses };
+}
+
+/**
+ * Ends the WAL of those that wrote to a bucket of another name. If it is this bucket they can write no more, and the
+ * tombstone is what the next start finds of them here. Throws as `takeOverWal`.
+ */
+export async function closeMoved(
+  { wal, clock, random }: RestoreOptions,
+  { metadata }: RestoredLog,
+  moved: WalFindings["moved"],
+  takenBy: RegistrationName,
+): Promise<void> {
+  for (const { name } of moved) {
+    const entry = metadata.view.registration(name);
+    const position = entry?.fencedNumber ?? entry?.committedNumber ?? 0;
+    await takeOverWal({ store: wal, clock, random, registration: name, position, takenBy });
+  }
 }
 
 /**

@@ -10,6 +10,7 @@
  * 4. The state is held against the store: marker, data objects, WAL.
  * 5. The new rows go into the mirror. From there on a process that goes on with the lost database meets them and
  *    stops.
+ * 6. Where a life wrote to a bucket of another name, and nothing of it is here, its WAL is closed here.
  *
  * Invariants:
  * - Nothing is written to the bucket before everything was checked, and nothing of it is deleted.
@@ -22,7 +23,7 @@ import { Mirror } from "../mirror/mirror.ts";
 import { assertMarkerReached, compareObjects } from "./restore-objects.ts";
 import type { RestoreOptions } from "./restore-options.ts";
 import { registerRestore, takeBack } from "./restore-registrations.ts";
-import { type LostStream, surveyWals } from "./restore-wal.ts";
+import { closeMoved, type LostStream, surveyWals } from "./restore-wal.ts";
 import { RestoredLog } from "./restored-log.ts";
 
 export interface RestoreReport {
@@ -100,8 +101,9 @@ async function completeRestore(options: RestoreOptions, log: RestoredLog, proble
       where: options.store.description,
     });
   }
-  await registerRestore(options, log, { lost: wal.lost, streamIdMax: wal.streamIdMax, objectIdMax: objects.objectIdMax });
+  const self = await registerRestore(options, log, { lost: wal.lost, streamIdMax: wal.streamIdMax, objectIdMax: objects.objectIdMax });
   await mirrorRestored(options, log);
+  await closeMoved(options, log, wal.moved, self);
   return {
     clusterIdentity: metadata.clusterIdentity,
     snapshotIndex,

@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { CopyObjectCommand, ListObjectsV2Command, type S3Client } from "@aws-sdk/client-s3";
+import { MINIO_BUCKET } from "../../scripts/minio.ts";
 import { describeOnMinio } from "../support/minio.ts";
 import { type CommandEnd, PicoCommand } from "./pico-command.ts";
 import { TestNode } from "./test-node.ts";
@@ -29,6 +31,22 @@ function loseDatabase(node: TestNode): void {
 
 async function bodies(node: TestNode, name: string): Promise<string[]> {
   return (await node.read(name)).body.toString().split(";").slice(0, -1);
+}
+
+/** Copies what is below a prefix of the bucket to another bucket, as an operator would: the mirror first. */
+async function copyCluster(client: S3Client, clusterId: string, bucket: string): Promise<void> {
+  for (const isMirror of [true, false]) {
+    for (let token: string | undefined; ; ) {
+      const list = new ListObjectsV2Command({ Bucket: MINIO_BUCKET, Prefix: `${clusterId}/`, ...(token && { ContinuationToken: token }) });
+      const page = await client.send(list);
+      for (const { Key = "" } of page.Contents ?? []) {
+        if (Key.startsWith(`${clusterId}/mirror/`) !== isMirror) continue;
+        await client.send(new CopyObjectCommand({ Bucket: bucket, Key, CopySource: `${MINIO_BUCKET}/${Key}` }));
+      }
+      token = page.NextContinuationToken;
+      if (token === undefined) break;
+    }
+  }
 }
 
 /** Appends until the node is killed; what was acknowledged. */
@@ -139,4 +157,42 @@ describeOnMinio("restore from a bucket", (minio) => {
     },
     TEST_MS,
   );
+
+  for (const [what, isWalEmpty] of [
+    ["with records in its WAL", false],
+    ["whose WAL is empty, only when told that it is one", true],
+  ] as const) {
+    test(
+      `a node starts on what is restored from a copy of its bucket ${what}`,
+      async () => {
+        await using node = await TestNode.create();
+        await using other = await TestNode.create();
+        const clusterId = isWalEmpty ? "empty" : "full";
+        const cluster = ["--cluster-id", clusterId];
+        await node.start("--storage", minio().uri(), ...cluster);
+        await node.create("/s");
+        if (!isWalEmpty) expect((await node.append("/s", "old;")).status).toBe(200);
+        await Bun.sleep(MIRRORED_MS);
+        await node.process.kill();
+        const bucket = `copy-${clusterId}`;
+        await minio().makeBucket(bucket);
+        const client = minio().client();
+        await copyCluster(client, clusterId, bucket);
+        client.destroy();
+        const storage = ["--storage", minio().uri().replace(MINIO_BUCKET, bucket), ...cluster];
+        const flags = [...storage, "--data-dir", other.dataDirectory];
+        const first = await restore(flags, null);
+        expect(first.exitCode).toBe(isWalEmpty ? 1 : 0);
+        if (isWalEmpty) {
+          expect(first.errors).toContain(`whole copy`);
+          expect((await restore([...flags, "--force"], null)).exitCode).toBe(0);
+        }
+        await other.start(...storage);
+        expect((await other.append("/s", "new;")).status).toBe(200);
+        expect(await bodies(other, "/s")).toEqual(isWalEmpty ? ["new"] : ["old", "new"]);
+        expect(await other.process.stop()).toBe(0);
+      },
+      TEST_MS,
+    );
+  }
 });

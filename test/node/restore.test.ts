@@ -274,3 +274,46 @@ test("a start on an empty database beside a mirror is refused, and says how to r
   );
   expect(await refused).toContain("pico restore");
 });
+
+test("an empty WAL in a bucket of another name is taken for a copy only by force, and then a node starts on it", async () => {
+  const host = new Host();
+  const first = await host.start();
+  // Without records nothing of it goes to the WAL.
+  await settled(first.streams.create({ ...create, name: "/a", records: [] }));
+  await host.clock.advance(2000);
+  expect(await host.store.keys("c/wal/")).toEqual([]);
+  const former = host.store.description;
+  Object.assign(host.store, { description: "copy:" });
+  host.store.takeCalls();
+  const refused = host.restore().then(
+    () => "resolved",
+    (error: Error) => error.message,
+  );
+  expect(await refused).toContain(`was in the WAL ${former}, below c/wal/, and copy:, below c/wal/ has nothing of it`);
+  expect(host.store.takeCalls().filter((call) => call === "create" || call === "delete")).toEqual([]);
+  const report = await host.restore(true);
+  expect(report.problems).toEqual([expect.stringContaining("name that WAL with --wal")]);
+  // It is the same bucket: whoever still writes there is closed out already.
+  const late = codeOf(() => append(first, "/a", "late"));
+  await host.clock.advance(2000);
+  expect(await late).toBe("durability");
+  // What was told once is settled.
+  expect((await host.restore()).problems).toEqual([]);
+  const second = await host.start();
+  await append(second, "/a", "1");
+  expect(await bodies(second, "/a")).toEqual(["1"]);
+  second.abandon();
+});
+
+test("a WAL with something in it may have come with its bucket to any name", async () => {
+  const host = new Host();
+  const first = await host.start();
+  await settled(first.streams.create({ ...create, name: "/a", records: [record("1")] }));
+  await host.clock.advance(2000);
+  first.abandon();
+  Object.assign(host.store, { description: "copy:" });
+  expect((await host.restore()).problems).toEqual([]);
+  const second = await host.start();
+  expect(await bodies(second, "/a")).toEqual(["1"]);
+  second.abandon();
+});
