@@ -30,6 +30,8 @@ export interface MinioServer {
   readonly endpoint: string;
   readonly processId: number;
   readonly logPath: string;
+  /** The folders of its drives; of one drive that of the data. */
+  readonly drivePaths: readonly string[];
   /** For programs that are to use it: credentials, and nothing of the person who runs the tests. */
   readonly environment: Readonly<Record<string, string>>;
   /** `s3://BUCKET` with what the server needs; `path` goes behind the bucket: `/prefix`. */
@@ -57,35 +59,40 @@ export async function buildMinio(): Promise<string> {
   return MINIO_PATH;
 }
 
-/** Starts a server with one bucket. `directory`: null for a fresh one that goes with it. */
-export async function startMinio(directory: string | null = null): Promise<MinioServer> {
+/**
+ * Starts a server with one bucket. `directory`: null for a fresh one that goes with it. `drives`: folders in it that the
+ * server takes for so many drives, of which an object needs half to be read, and of four or more one more to be written.
+ */
+export async function startMinio(directory: string | null = null, drives = 1): Promise<MinioServer> {
   if (!isMinioThere()) throw new Error(MINIO_MISSING);
   const folder = mkdtempSync(join(tmpdir(), "pico-minio-"));
   const logPath = join(folder, "log");
   const log = openSync(logPath, "a");
+  const data = directory ?? join(folder, "data");
+  const drivePaths = drives === 1 ? [data] : Array.from({ length: drives }, (_, at) => join(data, `drive-${at + 1}`));
   const port = await freePort();
   const address = `127.0.0.1:${port}`;
-  const child = Bun.spawn(
-    [MINIO_PATH, "server", "--quiet", "--address", address, "--console-address", "127.0.0.1:0", directory ?? join(folder, "data")],
-    {
-      cwd: folder,
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOME: folder,
-        MINIO_ROOT_USER: MINIO_CREDENTIALS.accessKeyId,
-        MINIO_ROOT_PASSWORD: MINIO_CREDENTIALS.secretAccessKey,
-        MINIO_BROWSER: "off",
-        MINIO_UPDATE: "off",
-        MINIO_CALLHOME_ENABLE: "off",
-      },
-      stdio: ["ignore", log, log],
+  const child = Bun.spawn([MINIO_PATH, "server", "--quiet", "--address", address, "--console-address", "127.0.0.1:0", ...drivePaths], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH ?? "",
+      HOME: folder,
+      MINIO_ROOT_USER: MINIO_CREDENTIALS.accessKeyId,
+      MINIO_ROOT_PASSWORD: MINIO_CREDENTIALS.secretAccessKey,
+      MINIO_BROWSER: "off",
+      MINIO_UPDATE: "off",
+      MINIO_CALLHOME_ENABLE: "off",
+      // Else it refuses drives that are folders of the system's own disk.
+      ...(drives === 1 ? {} : { MINIO_CI_CD: "on" }),
     },
-  );
+    stdio: ["ignore", log, log],
+  });
   const endpoint = `http://${address}`;
   const server: MinioServer = {
     endpoint,
     processId: child.pid,
     logPath,
+    drivePaths,
     environment: {
       AWS_ACCESS_KEY_ID: MINIO_CREDENTIALS.accessKeyId,
       AWS_SECRET_ACCESS_KEY: MINIO_CREDENTIALS.secretAccessKey,

@@ -177,6 +177,15 @@ export const steps: Readonly<Record<Tier, readonly Step[]>> = {
       passedMin: 8,
       minutesMax: 30,
     },
+    // One a fault, the start, the stop, the look behind another start, and the rival.
+    {
+      kind: "program",
+      name: "failing drives of a MinIO",
+      file: "test/store-faults/failing-drives.ts",
+      arguments: [],
+      passedMin: 7,
+      minutesMax: 5,
+    },
     { kind: "program", name: "store size, 2 GiB", file: "test/store-faults/store-size.ts", arguments: [], passedMin: 3, minutesMax: 60 },
     { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
   ],

@@ -14,22 +14,16 @@ import { parseArgs } from "node:util";
 import { isMinioThere, MINIO_BUCKET, startMinio } from "../../scripts/minio.ts";
 import { HttpConnection } from "../cluster/http-connection.ts";
 import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess } from "../cluster/node-process.ts";
-import { describeCounts, type RoundLoad, StreamLoad } from "../cluster/stream-load.ts";
+import { describeCounts, StreamLoad } from "../cluster/stream-load.ts";
 import { verifyStreams } from "../cluster/stream-reading.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { FAULTS, type Fault, FaultProxy } from "./fault-proxy.ts";
+import { runStretch, takeViolations } from "./fault-stretch.ts";
 
 /** Small, so that what the writers have under way fills it. */
 const BACKLOG_BYTES = 512 << 10;
-/** Of the whole process: the run time's own, the backlog's, the caches', and what requests hold. */
-const RESIDENT_BYTES_MAX = 600 << 20;
-/** From the end of a fault until an append is taken: a call that was under way may have to time out first. */
-const RECOVERY_MS_MAX = 60_000;
-const HEALTHY_MS = 1500;
-const LOOK_MS = 100;
-const LOAD: RoundLoad = { lengthMax: 60_000, hasChurn: false };
 const VIOLATIONS_SHOWN = 20;
 
 const { values } = parseArgs({
@@ -83,63 +77,23 @@ async function main(): Promise<number> {
 }
 
 async function runFault(fault: Fault, node: NodeProcess, proxy: FaultProxy, load: StreamLoad): Promise<void> {
-  const problems: string[] = [];
-  const end = Promise.withResolvers<void>();
-  const loading = load.run(LOAD, end.promise);
-  const memory = watchMemory(node);
-  await Bun.sleep(HEALTHY_MS);
-  load.takeCounts();
-  await proxy.set(fault);
-  await Bun.sleep(faultMs);
-  const during = load.takeCounts();
-  await proxy.set(null);
-  const recoveredMs = await recovery(load);
-  await Bun.sleep(HEALTHY_MS);
-  end.resolve();
-  await loading;
-  const after = load.takeCounts();
-  const residentBytes = memory.stop();
-  await verifyStreams(node.ports, load.streams, false);
-
-  if (node.hasExited) problems.push(`the node ended: ${node.lastWords()}`);
-  if (proxy.takeHits() === 0) problems.push("no request met the fault");
-  if (recoveredMs === null) problems.push(`no append was taken within ${RECOVERY_MS_MAX} ms of the end of the fault`);
-  if (residentBytes > RESIDENT_BYTES_MAX) problems.push(`the node took ${residentBytes >> 20} MiB of memory`);
-  if (mustRefuse(fault) && during.refusals === 0) problems.push("no append was answered 503 while the store took nothing");
-  const recovered = recoveredMs === null ? "never" : `${(recoveredMs / 1000).toFixed(1)} s`;
+  const { during, after, recovered, residentBytes, problems } = await runStretch(node, load, async () => {
+    await proxy.set(fault);
+    await Bun.sleep(faultMs);
+    await proxy.set(null);
+  });
+  const own: string[] = [];
+  if (proxy.takeHits() === 0) own.push("no request met the fault");
+  if (mustRefuse(fault) && during.refusals === 0) own.push("no append was answered 503 while the store took nothing");
   console.log(
     `${fault}: ${describeCounts(during)}; taken again after ${recovered}; then ${describeCounts(after)}; at most ${residentBytes >> 20} MiB`,
   );
-  judge(fault, [...problems, ...takeViolations(load)]);
+  judge(fault, [...problems, ...own]);
 }
 
 /** Faults under which nothing, or no upload, gets through: the bounded buffer fills. */
 function mustRefuse(fault: Fault): boolean {
   return fault !== "delete-errors";
-}
-
-/** Milliseconds until an append was acknowledged; null where none was. */
-async function recovery(load: StreamLoad): Promise<number | null> {
-  const startMs = performance.now();
-  const before = load.acknowledged;
-  while (performance.now() - startMs < RECOVERY_MS_MAX) {
-    if (load.acknowledged > before) return performance.now() - startMs;
-    await Bun.sleep(LOOK_MS);
-  }
-  return null;
-}
-
-function watchMemory(node: NodeProcess): { stop(): number } {
-  let most = 0;
-  const timer = setInterval(() => {
-    if (!node.hasExited) most = Math.max(most, node.residentBytes);
-  }, LOOK_MS);
-  return {
-    stop: () => {
-      clearInterval(timer);
-      return most;
-    },
-  };
 }
 
 async function closeRun(node: NodeProcess, load: StreamLoad): Promise<void> {
@@ -158,10 +112,6 @@ async function readGc({ ports }: NodeProcess): Promise<string> {
   const answer = await connection.request({ method: "GET", path: "/admin/cluster" });
   connection.close();
   return JSON.stringify((JSON.parse(answer?.body.toString() ?? "{}") as { gc?: unknown }).gc);
-}
-
-function takeViolations(load: StreamLoad): string[] {
-  return load.streams.flatMap((facts) => facts.violations.splice(0));
 }
 
 function judge(name: string, problems: readonly string[]): void {
