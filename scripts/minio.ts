@@ -8,10 +8,10 @@
  * whoever started it.
  */
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { freePort } from "./free-port.ts";
 
 const root = dirname(import.meta.dir);
 const MODULE = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c";
@@ -134,15 +134,6 @@ async function waitUntilReady(endpoint: string, child: Bun.Subprocess, logPath: 
     await Bun.sleep(20);
   }
   throw new Error(`MinIO did not start: ${readFileSync(logPath, "utf8").slice(-2000)}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }
 
 async function main([verb, directory]: readonly string[]): Promise<number> {

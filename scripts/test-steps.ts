@@ -1,5 +1,6 @@
 /**
- * The one list of what is run to know that the project works, by tier. To add a suite, add a step here.
+ * The one list of what is run to know that the project works, by tier. To add a suite, add a step here. The stages of
+ * a tier run one after another, the steps of a stage beside each other: the longest first, so that none is left alone.
  *
  * - `first` (`npm test`): at most 10 minutes.
  * - `second` (`.ci/run`, after the first): at most 15 minutes more.
@@ -45,6 +46,8 @@ export interface CheckStep extends StepBase {
 
 export type Step = BunTestStep | ProgramStep | CheckStep;
 
+export type Stage = readonly Step[];
+
 export type Tier = "first" | "second" | "long";
 
 /** Suites that are steps of their own, and so are no part of the unit tests. */
@@ -62,131 +65,76 @@ const SEPARATE_FOLDERS = [
   "test/store-faults",
 ];
 
-export const steps: Readonly<Record<Tier, readonly Step[]>> = {
+const typeCheck: Step = { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 4 };
+const lint: Step = {
+  kind: "check",
+  name: "lint and format",
+  command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."],
+  minutesMax: 2,
+};
+const build: Step = { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 };
+
+/** Of the first tier. */
+const units: Step = {
+  kind: "bun-test",
+  name: "unit and contract tests",
+  paths: ["test"],
+  ignore: SEPARATE_FOLDERS,
+  passedMin: 950,
+  minutesMax: 8,
+};
+
+/** Of the second tier, which runs two of its steps at once on two cores: each process of the simulator takes one. */
+const processes: Stage = [
+  bunTests("real processes", ["test/cluster"], 66, 10),
+  program("simulation, 200 seeds", "test/simulation/run.ts", ["--seeds", "200", "--jobs", "1"], 200, 10),
+  program("schemathesis", "test/openapi/run.ts", [], 20, 6),
+  program("dashboard in Chromium", "test/browser/run.ts", [], 26, 8),
+  // One a fault, and the look behind a kill.
+  program("store faults, 10 s each", "test/store-faults/run.ts", ["--seconds", "10"], 8, 6),
+  bunTests("reverse proxies", ["test/proxies"], 13, 5),
+  program("1 GiB into pico append, over two kills", "test/cluster/append-pipe.ts", ["--gib", "1"], 6, 8),
+  program("broken variants", "test/simulation/variants.ts", [], 10, 12),
+  program("Durable Streams conformance on MinIO", "test/conformance/run.ts", ["--minio"], 332, 5),
+  // A round each, the last look at the directory, and the time to be ready.
+  program("20 kill rounds on MinIO", "test/cluster/kill-rounds.ts", ["--rounds", "20", "--minio"], 22, 5),
+  program("20 kill rounds", "test/cluster/kill-rounds.ts", ["--rounds", "20"], 22, 4),
+  program("client in Chromium", "test/client/run-browser.ts", [], 74, 5),
+  program("Pico protocol on MinIO", "test/pico/run.ts", ["--minio"], 135, 4),
+  program("explorer in Chromium", "test/openapi/explorer.ts", [], 6, 3),
+  program("quickstart", "test/quickstart/run.ts", [], 1, 3),
+  bunTests("executable", ["test/binary"], 1, 3),
+];
+
+export const stages: Readonly<Record<Tier, readonly Stage[]>> = {
   first: [
-    { kind: "bun-test", name: "unit and contract tests", paths: ["test"], ignore: SEPARATE_FOLDERS, passedMin: 950, minutesMax: 8 },
-    { kind: "program", name: "Durable Streams conformance", file: "test/conformance/run.ts", arguments: [], passedMin: 332, minutesMax: 3 },
-    { kind: "program", name: "Pico protocol", file: "test/pico/run.ts", arguments: [], passedMin: 135, minutesMax: 3 },
-    { kind: "bun-test", name: "client under Bun", paths: ["test/client"], ignore: [], passedMin: 89, minutesMax: 4 },
-    { kind: "program", name: "client under Node", file: "test/client/run-node.ts", arguments: [], passedMin: 81, minutesMax: 4 },
+    [
+      units,
+      program("Durable Streams conformance", "test/conformance/run.ts", [], 332, 4),
+      bunTests("client under Bun", ["test/client"], 89, 4),
+      program("Pico protocol", "test/pico/run.ts", [], 135, 4),
+      program("client under Node", "test/client/run-node.ts", [], 81, 4),
+    ],
   ],
-  second: [
-    {
-      kind: "program",
-      name: "simulation, 200 seeds",
-      file: "test/simulation/run.ts",
-      arguments: ["--seeds", "200"],
-      passedMin: 200,
-      minutesMax: 10,
-    },
-    { kind: "program", name: "broken variants", file: "test/simulation/variants.ts", arguments: [], passedMin: 10, minutesMax: 12 },
-    { kind: "program", name: "client in Chromium", file: "test/client/run-browser.ts", arguments: [], passedMin: 74, minutesMax: 4 },
-    { kind: "program", name: "schemathesis", file: "test/openapi/run.ts", arguments: [], passedMin: 20, minutesMax: 5 },
-    { kind: "check", name: "type check", command: ["node_modules/.bin/tsc", "-p", "."], minutesMax: 3 },
-    { kind: "check", name: "lint and format", command: ["node_modules/.bin/biome", "check", "--error-on-warnings", "."], minutesMax: 2 },
-    { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
-    { kind: "program", name: "dashboard in Chromium", file: "test/browser/run.ts", arguments: [], passedMin: 26, minutesMax: 8 },
-    { kind: "bun-test", name: "executable", paths: ["test/binary"], ignore: [], passedMin: 1, minutesMax: 3 },
-    { kind: "program", name: "explorer in Chromium", file: "test/openapi/explorer.ts", arguments: [], passedMin: 6, minutesMax: 2 },
-    { kind: "bun-test", name: "real processes", paths: ["test/cluster"], ignore: [], passedMin: 66, minutesMax: 10 },
-    { kind: "program", name: "quickstart", file: "test/quickstart/run.ts", arguments: [], passedMin: 1, minutesMax: 3 },
-    { kind: "bun-test", name: "reverse proxies", paths: ["test/proxies"], ignore: [], passedMin: 13, minutesMax: 4 },
-    {
-      kind: "program",
-      name: "1 GiB into pico append, over two kills",
-      file: "test/cluster/append-pipe.ts",
-      arguments: ["--gib", "1"],
-      passedMin: 6,
-      minutesMax: 8,
-    },
-    // One a fault, and the look behind a kill.
-    {
-      kind: "program",
-      name: "store faults, 10 s each",
-      file: "test/store-faults/run.ts",
-      arguments: ["--seconds", "10"],
-      passedMin: 8,
-      minutesMax: 6,
-    },
-    {
-      kind: "program",
-      name: "Durable Streams conformance on MinIO",
-      file: "test/conformance/run.ts",
-      arguments: ["--minio"],
-      passedMin: 332,
-      minutesMax: 4,
-    },
-    { kind: "program", name: "Pico protocol on MinIO", file: "test/pico/run.ts", arguments: ["--minio"], passedMin: 135, minutesMax: 3 },
-    // A round each, the last look at the directory, and the time to be ready.
-    {
-      kind: "program",
-      name: "20 kill rounds on MinIO",
-      file: "test/cluster/kill-rounds.ts",
-      arguments: ["--rounds", "20", "--minio"],
-      passedMin: 22,
-      minutesMax: 5,
-    },
-    {
-      kind: "program",
-      name: "20 kill rounds",
-      file: "test/cluster/kill-rounds.ts",
-      arguments: ["--rounds", "20"],
-      passedMin: 22,
-      minutesMax: 4,
-    },
-  ],
+  second: [[typeCheck, lint, build], processes],
   long: [
-    {
-      kind: "program",
-      name: "simulation, 20,000 seeds",
-      file: "test/simulation/run.ts",
-      arguments: ["--seeds", "20000", "--from", "1000000"],
-      passedMin: 20_000,
-      minutesMax: 360,
-    },
-    { kind: "check", name: "build", command: ["./compile.sh"], minutesMax: 3 },
-    {
-      kind: "program",
-      name: "300 kill rounds",
-      file: "test/cluster/kill-rounds.ts",
-      arguments: ["--rounds", "300"],
-      passedMin: 316,
-      minutesMax: 60,
-    },
-    {
-      kind: "program",
-      name: "300 kill rounds on MinIO",
-      file: "test/cluster/kill-rounds.ts",
-      arguments: ["--rounds", "300", "--minio"],
-      passedMin: 316,
-      minutesMax: 60,
-    },
-    {
-      kind: "program",
-      name: "10 GiB into pico append, over two kills",
-      file: "test/cluster/append-pipe.ts",
-      arguments: ["--gib", "10"],
-      passedMin: 6,
-      minutesMax: 120,
-    },
-    {
-      kind: "program",
-      name: "store faults, 60 s each",
-      file: "test/store-faults/run.ts",
-      arguments: ["--seconds", "60"],
-      passedMin: 8,
-      minutesMax: 30,
-    },
+    [build],
+    [program("simulation, 20,000 seeds", "test/simulation/run.ts", ["--seeds", "20000", "--from", "1000000"], 20_000, 360)],
+    [program("300 kill rounds", "test/cluster/kill-rounds.ts", ["--rounds", "300"], 316, 60)],
+    [program("300 kill rounds on MinIO", "test/cluster/kill-rounds.ts", ["--rounds", "300", "--minio"], 316, 60)],
+    [program("10 GiB into pico append, over two kills", "test/cluster/append-pipe.ts", ["--gib", "10"], 6, 120)],
+    [program("store faults, 60 s each", "test/store-faults/run.ts", ["--seconds", "60"], 8, 30)],
     // One a fault, the start, the stop, the look behind another start, and the rival.
-    {
-      kind: "program",
-      name: "failing drives of a MinIO",
-      file: "test/store-faults/failing-drives.ts",
-      arguments: [],
-      passedMin: 7,
-      minutesMax: 5,
-    },
-    { kind: "program", name: "store size, 2 GiB", file: "test/store-faults/store-size.ts", arguments: [], passedMin: 3, minutesMax: 60 },
-    { kind: "bun-test", name: "slow clients", paths: ["test/long"], ignore: [], passedMin: 2, minutesMax: 30 },
+    [program("failing drives of a MinIO", "test/store-faults/failing-drives.ts", [], 7, 5)],
+    [program("store size, 2 GiB", "test/store-faults/store-size.ts", [], 3, 60)],
+    [bunTests("slow clients", ["test/long"], 2, 30)],
   ],
 };
+
+function program(name: string, file: string, words: readonly string[], passedMin: number, minutesMax: number): ProgramStep {
+  return { kind: "program", name, file, arguments: words, passedMin, minutesMax };
+}
+
+function bunTests(name: string, paths: readonly string[], passedMin: number, minutesMax: number): BunTestStep {
+  return { kind: "bun-test", name, paths, ignore: [], passedMin, minutesMax };
+}

@@ -5,16 +5,23 @@
  *
  * Further arguments go to `bun test` instead of the tier's steps: `npm test -- test/cli -t precedence`.
  *
+ * The steps of a stage run beside each other, as many as there are cores: most of them wait for most of their time.
+ * What one prints comes in one piece when it ends, and the end of it once more, before the closing lines, if it failed.
  * All steps run, also after a failure. A step fails by its exit code, a failed test, too few tests, no
  * report or its time limit. `PICO_TEST_TOTALS` names a file that carries the counts over several runs of one
  * CI job: with `PICO_TEST_CLOSING=later` they are stored there and no closing line is printed; otherwise
  * the closing line includes what is stored.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { addCounts, type Counts, formatCounts, NO_COUNTS, readJsonCounts, readJunitCounts } from "./test-report.ts";
-import { type Step, steps, type Tier } from "./test-steps.ts";
+import { type Stage, type Step, stages, type Tier } from "./test-steps.ts";
+
+/** More at once would need more memory than a small machine has. */
+const BESIDE_MAX = 4;
+/** Of the output of a failed step, shown once more at the end. */
+const LAST_LINES_SHOWN = 60;
 
 interface StepResult {
   readonly step: Step;
@@ -22,16 +29,17 @@ interface StepResult {
   /** Why the step failed; null if it passed. */
   readonly failure: string | null;
   readonly seconds: number;
+  readonly output: string;
 }
 
 const root = dirname(import.meta.dir);
-let running: Bun.Subprocess | null = null;
+const running = new Set<Bun.Subprocess>();
 let stoppedBy: NodeJS.Signals | null = null;
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
     stoppedBy = signal;
-    running?.kill(signal);
+    for (const child of running) child.kill(signal);
   });
 }
 
@@ -39,18 +47,29 @@ process.exit(await main());
 
 async function main(): Promise<number> {
   const { tier, passedOn } = readArguments(process.argv.slice(2));
-  const chosen: readonly Step[] =
+  const chosen: readonly Stage[] =
     passedOn.length === 0
-      ? steps[tier]
-      : [{ kind: "bun-test", name: "chosen tests", paths: passedOn, ignore: [], passedMin: 1, minutesMax: 60 }];
+      ? stages[tier]
+      : [[{ kind: "bun-test", name: "chosen tests", paths: passedOn, ignore: [], passedMin: 1, minutesMax: 60 }]];
 
   const results: StepResult[] = [];
-  for (const step of chosen) {
-    if (stoppedBy !== null) break;
-    console.log(`\n== ${step.name}`);
-    results.push(await runStep(step));
-  }
+  for (const stage of chosen) results.push(...(await runStage(stage)));
   return close(results);
+}
+
+/** In the order of the stage, whatever ends first. */
+async function runStage(stage: Stage): Promise<StepResult[]> {
+  const waiting = [...stage];
+  const results: StepResult[] = [];
+  const runWaiting = async (): Promise<void> => {
+    for (let step = waiting.shift(); step !== undefined && stoppedBy === null; step = waiting.shift()) {
+      const result = await runStep(step);
+      console.log(`\n== ${step.name}\n${result.output}`);
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(BESIDE_MAX, availableParallelism(), stage.length) }, runWaiting));
+  return results.sort((left, right) => stage.indexOf(left.step) - stage.indexOf(right.step));
 }
 
 function readArguments(words: readonly string[]): { tier: Tier; passedOn: readonly string[] } {
@@ -67,15 +86,16 @@ function readArguments(words: readonly string[]): { tier: Tier; passedOn: readon
 
 async function runStep(step: Step): Promise<StepResult> {
   const folder = mkdtempSync(join(tmpdir(), "pico-test-"));
-  const reportPath = join(folder, "report");
+  const [reportPath, outputPath] = [join(folder, "report"), join(folder, "output")];
+  const output = openSync(outputPath, "a");
   const startedMs = performance.now();
   try {
     const child = Bun.spawn(commandOf(step, reportPath), {
       cwd: root,
       env: { ...process.env, PICO_TEST_REPORT: reportPath },
-      stdio: ["ignore", "inherit", "inherit"],
+      stdio: ["ignore", output, output],
     });
-    running = child;
+    running.add(child);
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
@@ -83,12 +103,14 @@ async function runStep(step: Step): Promise<StepResult> {
     }, step.minutesMax * 60_000);
     const exitCode = await child.exited;
     clearTimeout(timer);
-    running = null;
+    running.delete(child);
     const report = existsSync(reportPath) ? readFileSync(reportPath, "utf8") : "";
     const { counts, failure } = judge(step, exitCode, report);
     const late = isLate ? `stopped after its limit of ${step.minutesMax} min` : null;
-    return { step, counts, failure: late ?? failure, seconds: (performance.now() - startedMs) / 1000 };
+    const seconds = (performance.now() - startedMs) / 1000;
+    return { step, counts, failure: late ?? failure, seconds, output: readFileSync(outputPath, "utf8") };
   } finally {
+    closeSync(output);
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -123,8 +145,12 @@ function judge(step: Step, exitCode: number, report: string): { counts: Counts; 
   return { counts, failure: null };
 }
 
-/** Prints a line a step and the closing line; returns the exit code. */
+/** Prints the ends of what failed, a line a step and the closing line; returns the exit code. */
 function close(results: readonly StepResult[]): number {
+  for (const { step, failure, output } of results) {
+    if (failure === null) continue;
+    console.log(`\n== ${step.name} failed: ${failure}\n${output.trimEnd().split("\n").slice(-LAST_LINES_SHOWN).join("\n")}`);
+  }
   console.log("");
   let total = NO_COUNTS;
   let isGreen = results.length > 0 && stoppedBy === null;

@@ -1,6 +1,5 @@
 /** A server under measurement: a child process on loopback, waited for, looked at through `/proc`, ended by its id. */
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -69,18 +68,6 @@ export class ServerProcess {
     this.#child.kill("SIGKILL");
     await this.#child.exited;
   }
-}
-
-/** A port of loopback that nobody used a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject(new Error("no port"))));
-    });
-  });
 }
 
 /** A fresh folder under the temporary one, or under `PICO_BENCH_DIR`: the disk that is measured. */

@@ -1,7 +1,8 @@
 /** What is measured: our server and its peers, how each is started with durable storage, and what is printed of it. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { freePort, type ServerCommand } from "./server-process.ts";
+import { freePort } from "../../scripts/free-port.ts";
+import type { ServerCommand } from "./server-process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 /** Where `bench/peers/fetch.ts` puts the peers. */

@@ -3,8 +3,8 @@
  * operator runs it. Whoever starts one ends it.
  */
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
+import { freePort } from "../../scripts/free-port.ts";
 import { HttpConnection } from "./http-connection.ts";
 
 const root = dirname(dirname(import.meta.dir));
@@ -26,19 +26,8 @@ export interface Ports {
 
 /** Three ports that nobody listens on. */
 export async function freePorts(): Promise<Ports> {
-  const servers = await Promise.all([1, 2, 3].map(listenAnywhere));
-  const [pico, durableStreams, admin] = servers.map(({ port }) => port);
-  await Promise.all(servers.map(({ close }) => close()));
-  if (pico === undefined || durableStreams === undefined || admin === undefined) throw new Error("no free port");
+  const [pico, durableStreams, admin] = [await freePort(), await freePort(), await freePort()];
   return { pico, durableStreams, admin };
-}
-
-async function listenAnywhere(): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("a server without a port");
-  return { port: address.port, close: () => new Promise((resolve) => server.close(() => resolve())) };
 }
 
 export interface NodeOptions {

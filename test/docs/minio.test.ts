@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { chmodSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { freePort } from "../../scripts/free-port.ts";
 import { isMinioThere, MINIO_MISSING, MINIO_PATH } from "../../scripts/minio.ts";
 import { freePorts } from "../cluster/node-process.ts";
 import { makeTemporaryFolder } from "../storage/temporary-folder.ts";
@@ -18,7 +19,8 @@ test.skipIf(!isMinioThere() && process.env.CI === undefined)(
     await using folder = await makeTemporaryFolder();
     const walk =
       [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text).find((text) => text.includes("minio server")) ?? "";
-    const [{ pico, durableStreams, admin }, { pico: minio }] = [await freePorts(), await freePorts()];
+    const { pico, durableStreams, admin } = await freePorts();
+    const minio = await freePort();
     const program = join(folder.path, "pico");
     writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`);
     chmodSync(program, 0o755);

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePorts } from "../cluster/node-process.ts";
+import { freePort } from "../../scripts/free-port.ts";
 
 export const PROXY_KINDS = ["nginx", "haproxy", "caddy"] as const;
 export type ProxyKind = (typeof PROXY_KINDS)[number];
@@ -50,7 +50,7 @@ export class ReverseProxy {
 
   static async start(kind: ProxyKind, options: ProxyOptions): Promise<ReverseProxy> {
     const folder = mkdtempSync(join(tmpdir(), `pico-${kind}-`));
-    const { pico: port } = await freePorts();
+    const port = await freePort();
     const words = prepare(kind, { ...options, port, folder });
     // Caddy keeps what it knows below the home directory.
     const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
