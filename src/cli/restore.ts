@@ -21,7 +21,7 @@ export const RESTORE_COMMAND: CommandDefinition = {
       "(on by itself with s3:// and SQLite, else with pico serve --mirror on), checks them, compares them with what the store holds, and writes a new database. " +
       "pico serve with the same flags then starts a node on it, which replays the write-ahead log.",
     "Stop the old node first, if it may still run somewhere. What it acknowledges after the new node's start is refused, and it stops.",
-    "Lost are the commands of the last moments, at most a few seconds: streams created then are missing with their records, streams deleted then are back. Records of all other streams are there as far as they were acknowledged.",
+    "Lost are the commands of the last moments, at most a few seconds: streams created then are missing with their records (of those with records the report tells the ids; nothing in the bucket has their names), streams deleted then are back. Records of all other streams are there as far as they were acknowledged.",
     "A database that is there already is never replaced. If something is missing in the bucket nothing is restored and the exit code is 1, unless --force is given.",
   ],
   operands: [],
@@ -57,7 +57,7 @@ async function restore({ values, self }: CommandCall): Promise<number> {
     });
     progress.clear();
     if (values.isOn("--json")) self.print(JSON.stringify(report, null, 2));
-    else for (const line of describe(report)) self.print(line);
+    else for (const line of describeReport(report)) self.print(line);
     return 0;
   } finally {
     progress.clear();
@@ -79,21 +79,15 @@ function describeProgress({ step, done }: RestoreProgress): string {
   }
 }
 
-function describe(report: RestoreReport): string[] {
+export function describeReport(report: RestoreReport): readonly string[] {
   const { snapshotIndex, mirroredIndex, mirroredAtMs, stateHash, streams, objects, walSegments, walBytes } = report;
   const from = snapshotIndex === 0 ? "the log from its start" : `the snapshot at ${snapshotIndex} and the log behind it`;
-  const lost = report.lostStreams.map(({ streamId, records }) => `  stream id ${streamId}: ${formatCount(records, "record")}`);
-  const more = report.lostStreamCount - lost.length;
   return [
     `restored up to command ${mirroredIndex} of ${new Date(mirroredAtMs).toISOString()}, state hash ${stateHash}, from ${from}`,
     `${formatCount(streams, "stream")}, ${formatCount(objects, "data object")}`,
     `to replay at the start: ${formatCount(walSegments, "WAL segment")} (${formatBytes(walBytes)})`,
     ...report.takenBack.map((name) => `taken back with its WAL: registration ${name}`),
-    report.lostStreamCount === 0
-      ? "no record in the WAL is of a stream that is missing"
-      : `missing, created after that command, with records in the WAL: ${formatCount(report.lostStreamCount, "stream")}`,
-    ...lost,
-    ...(more > 0 ? [`  and ${more} more`] : []),
+    ...describeLost(report),
     ...(report.orphanCount === 0
       ? []
       : [
@@ -101,5 +95,19 @@ function describe(report: RestoreReport): string[] {
         ]),
     ...report.problems.map((problem) => `passed over: ${problem}`),
     "start the node with the same flags: pico serve",
+  ];
+}
+
+/** The WAL and data objects know streams by their ids. A name is in the command that created the stream, and nowhere else. */
+function describeLost({ lostStreams, lostStreamCount }: RestoreReport): readonly string[] {
+  if (lostStreamCount === 0) {
+    return ["no record in the WAL is of a stream that is missing; one created after that command that had no record left no trace"];
+  }
+  const more = lostStreamCount - lostStreams.length;
+  return [
+    `missing, created after that command, with records in the WAL: ${formatCount(lostStreamCount, "stream")}`,
+    ...lostStreams.map(({ streamId, records }) => `  stream id ${streamId}: ${formatCount(records, "record")}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    "their names cannot be told, they were in the lost commands only; one whose create was never answered counts too, one that had no record left no trace",
   ];
 }
