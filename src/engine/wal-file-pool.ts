@@ -103,6 +103,16 @@ export class WalFilePool {
     }
   }
 
+  /** Hands over the files that nobody uses, once the preparation under way is over. */
+  async drain(): Promise<readonly FrameFile[]> {
+    await this.#preparing;
+    const retired = this.#retired.map((file) => ({ file, salt: 0n, position: file.sizeBytes, places: new Map(), lastNumber: 0 }));
+    const drained = [...this.#spares, ...retired];
+    this.#spares = [];
+    this.#retired = [];
+    return drained;
+  }
+
   /** Waits for the preparation under way and closes the files that nobody uses. */
   async close(): Promise<void> {
     await this.#preparing;

@@ -34,7 +34,7 @@ import {
 import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
 import { holdsNumber, numbersOf, persistWalLife, readWalLife, type WalLife } from "./wal-life.ts";
 import { isTombstone } from "./wal-segment.ts";
-import type { WalStore } from "./wal-store.ts";
+import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 
 export interface LocalDiskWalOptions {
   readonly directory: LocalDirectory;
@@ -173,16 +173,19 @@ export class LocalDiskWal implements WalStore {
     const life = await this.#life(registration);
     const pool = life === this.#own?.life ? this.#own.pool : null;
     if (pool !== null) this.#trimmedTo = Math.max(this.#trimmedTo, upTo);
+    const isOver = upTo === ALL_NUMBERS && this.#underWay.size === 0;
+    if (pool !== null && isOver) await this.#giveUpRoom(life, pool);
     const refused: { number: number; reason: string }[] = [];
     for (const file of life.files.filter(({ lastNumber }) => lastNumber <= upTo)) {
       if (pool !== null && this.#isInUse(file)) continue;
       life.files = life.files.filter((other) => other !== file);
-      if (pool?.retire(file.file)) continue;
+      if (!isOver && pool?.retire(file.file)) continue;
       try {
         await this.#directory.remove(file.file.name);
       } catch (error) {
         life.files.push(file);
-        for (const number of file.places.keys()) refused.push({ number, reason: messageOf(error) });
+        const numbers = file.places.size > 0 ? [...file.places.keys()] : [file.lastNumber];
+        for (const number of numbers) refused.push({ number, reason: messageOf(error) });
         continue;
       }
       await file.file.close();
@@ -213,6 +216,12 @@ export class LocalDiskWal implements WalStore {
       if (name !== null && isMeant(name)) names.set(formatRegistration(name.registration), name.registration);
     }
     return [...names.values()];
+  }
+
+  /** The own life writes no more: what it writes to, or would, is trimmed like the rest. */
+  async #giveUpRoom(life: WalLife, pool: WalFilePool): Promise<void> {
+    for (const lane of this.#lanes) lane.file = null;
+    life.files.push(...(await pool.drain()));
   }
 
   #assertAlive(): void {

@@ -16,8 +16,8 @@
 import type { RegistrationName } from "../lib/registration.ts";
 
 /**
- * Given to a trim once the registration is ended and its tombstone stands: segments above the end are void, and
- * on local disk one of them would keep its whole file.
+ * Given to a trim once the registration is ended, and its tombstone stands unless it ended itself: segments above the
+ * end are void, and on local disk one of them would keep its whole file. Of the life that writes, nothing is written behind it.
  */
 export const ALL_NUMBERS = Number.MAX_SAFE_INTEGER;
 

@@ -147,14 +147,18 @@ export class WalTrimmer {
     for (const key of due) this.#clean.add(key);
   }
 
-  /** Registrations that ended long enough ago, and are not known to be clean. */
+  /**
+   * Registrations that ended long enough ago, and are not known to be clean. On local disk at once: who holds the
+   * directory is the only one who writes there.
+   */
   #due(): Set<string> {
-    const { metadata } = this.#options;
+    const { metadata, wal } = this.#options;
     const endedBeforeMs = metadata.databaseNowMs() - LATE_WRITE_MS;
     const due = new Set<string>();
     for (const { name, state, endedAtMs } of metadata.view.registrations()) {
       const key = formatRegistration(name);
-      if (state === "ended" && (endedAtMs ?? 0) <= endedBeforeMs && !this.#clean.has(key)) due.add(key);
+      const canComeLate = wal.kind !== "local" && (endedAtMs ?? 0) > endedBeforeMs;
+      if (state === "ended" && !canComeLate && !this.#clean.has(key)) due.add(key);
     }
     return due;
   }

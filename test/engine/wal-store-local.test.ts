@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { encodeFrameHeader, scanWalFile, WAL_PAGE_BYTES } from "../../src/engine/wal-file.ts";
+import { ALL_NUMBERS } from "../../src/engine/wal-store.ts";
 import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { systemRandom } from "../../src/lib/random.ts";
@@ -127,6 +128,35 @@ test("trimmed files of full size are used again, and frames of their earlier use
       expect(numbers).toEqual([...numbers].sort((left, right) => left - right));
     }
   }
+});
+
+test("a life that has ended leaves no file: those it wrote to, spares and retired ones go, and its numbers stay taken", async () => {
+  const { directory, wal } = await begun();
+  for (const number of range(1, 60)) {
+    await put(wal, number);
+    if (number % 20 === 0) await wal.trim(OWNER, number - 3);
+  }
+  expect(directory.files.size).toBeGreaterThan(2);
+  expect(await wal.trim(OWNER, ALL_NUMBERS)).toEqual([]);
+  expect([...directory.files.keys()]).toEqual([]);
+  expect(await put(wal, 61)).toBe("exists");
+  expect(await wal.registrationsWithSegments()).toEqual([]);
+  await wal.close();
+});
+
+test("files of an ended life that the disk does not give up are told, empty ones too, and go with the next trim", async () => {
+  const { directory, wal } = await begun();
+  directory.onRemove = () => {
+    throw new PicoError("storage_failed", "busy");
+  };
+  expect(await wal.trim(OWNER, ALL_NUMBERS)).toEqual([
+    { number: 0, reason: "busy" },
+    { number: 0, reason: "busy" },
+  ]);
+  directory.onRemove = () => {};
+  expect(await wal.trim(OWNER, ALL_NUMBERS)).toEqual([]);
+  expect([...directory.files.keys()]).toEqual([]);
+  await wal.close();
 });
 
 test("a first file that a larger frame left unused goes at the next trim", async () => {

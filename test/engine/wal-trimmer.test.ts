@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { RemovalGate } from "../../src/engine/removal-gate.ts";
-import { ALL_NUMBERS } from "../../src/engine/wal-store.ts";
+import { ALL_NUMBERS, type WalStore } from "../../src/engine/wal-store.ts";
+import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { WalTrimmer } from "../../src/engine/wal-trimmer.ts";
 import { LATE_WRITE_MS, WAL_TRIM_INTERVAL_MS } from "../../src/lib/limits.ts";
@@ -9,8 +10,10 @@ import { codeOf } from "../support/code-of.ts";
 import { DirectMetadata } from "../support/direct-metadata.ts";
 import { FaultyStore, failure } from "../support/faulty-store.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
+import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { segmentBytes, tombstoneBytes } from "./wal-fixtures.ts";
+import { MemoryDirectory } from "./wal-memory-directory.ts";
 
 const FIRST = { nodeId: 1, nodeEpoch: 1 };
 const SECOND = { nodeId: 1, nodeEpoch: 2 };
@@ -36,11 +39,11 @@ beforeEach(() => {
   trimmer = newTrimmer();
 });
 
-function newTrimmer(): WalTrimmer {
+function newTrimmer(trimmed: WalStore = wal): WalTrimmer {
   const cover = async () => isCovered;
   const gate = new RemovalGate({ store, clusterId: "c", clusterIdentity: "0".repeat(32), metadata, log: silentLog, cover });
   const onFatal = (error: unknown) => fatal.push(error);
-  return new WalTrimmer({ clock, log: silentLog, metadata, wal, gate, isCleaner: () => isCleaner, onFatal });
+  return new WalTrimmer({ clock, log: silentLog, metadata, wal: trimmed, gate, isCleaner: () => isCleaner, onFatal });
 }
 
 async function write(registration: RegistrationName, ...numbers: number[]): Promise<void> {
@@ -167,6 +170,23 @@ test("what the ended of all nodes left goes once no write of theirs can come any
   expect(store.takeCalls()).toEqual(["list"]);
   await trimmer.trimNow();
   expect(store.takeCalls()).toEqual([]);
+});
+
+test("on local disk what the ended left goes at once: nobody writes there late", async () => {
+  const directory = new MemoryDirectory();
+  const openLocal = () => LocalDiskWal.open({ directory, random: new SeededRandom(1), firstFileBytes: 65_536, fileBytes: 65_536 });
+  const before = await openLocal();
+  metadata.register(FIRST);
+  await before.begin(FIRST);
+  await before.create(FIRST, 1, segmentBytes(1, "body", { registration: FIRST }));
+  await before.close();
+  await end(FIRST, 1);
+  metadata.register(SECOND);
+  const local = await openLocal();
+  trimmer = newTrimmer(local);
+  await trimmer.trimNow();
+  expect([...directory.files.keys()]).toEqual([]);
+  await local.close();
 });
 
 test("who is not the cleaner leaves what others left, and looks for nothing", async () => {
