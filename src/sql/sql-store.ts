@@ -152,7 +152,10 @@ export interface SqlStore {
   /** Removes log rows with an index up to `upTo` that are older than `olderThanMs` (age). Returns how many. */
   truncateLog(upTo: number, olderThanMs: number): Promise<number>;
 
-  /** Takes or renews the lease if it is free, expired or already the caller's. */
+  /**
+   * Takes or renews the lease if it is free, expired, already the caller's, or held by a registration that is over: its row
+   * is marked by a fence, or a later life of its node has one. A caller that is over gets none.
+   */
   acquireLease(holder: RegistrationName, ttlMs: number): Promise<Lease>;
   /** Gives the lease up if the caller holds it. */
   releaseLease(holder: RegistrationName): Promise<void>;

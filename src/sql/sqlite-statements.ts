@@ -94,12 +94,9 @@ export class SqliteStatements {
     return runRead(this.#database, "readLog", () => {
       const head = this.#head();
       const first = this.#database.query<{ first: bigint | null }, []>("SELECT min(log_index) AS first FROM log").get()?.first;
-      const rows = this.#database
-        .query<LogColumns, [bigint, bigint]>(
-          `SELECT log_index, at_ms, row_id, node_id, node_epoch, batch, payload FROM log
-           WHERE log_index > ?1 AND log_index <= ?2 ORDER BY log_index`,
-        )
-        .all(integer(after), this.#lastOfPage(after, limit));
+      // Most looks find nothing new.
+      const last = integer(after);
+      const rows = last >= head ? [] : this.#readRows(last, limit);
       return { rows: rows.map(toLogRow), first: first === null || first === undefined ? head + 1 : toNumber(first), head };
     });
   }
@@ -168,7 +165,8 @@ export class SqliteStatements {
       const nowMs = this.#databaseNowMs();
       const lease = this.#readLease();
       const isOwn = sameRegistration(lease.holder, holder);
-      if (lease.holder !== null && !isOwn && nowMs < lease.expiresAtMs) return { held: false, ...lease };
+      const isTaken = lease.holder !== null && !isOwn && nowMs < lease.expiresAtMs && !this.#isOver(lease.holder);
+      if (isTaken || this.#isOver(holder)) return { held: false, ...lease };
       const taken = { holder, term: isOwn ? lease.term : lease.term + 1, expiresAtMs: nowMs + ttlMs };
       this.#database
         .query<null, [bigint, bigint, bigint, bigint]>("UPDATE lease SET node_id = ?, node_epoch = ?, term = ?, expires_at_ms = ?")
@@ -296,14 +294,23 @@ export class SqliteStatements {
     return new PicoError("corrupt", `the restored rows do not fit the database: ${why}`, { where: "import" });
   }
 
+  #readRows(after: bigint, limit: number): LogColumns[] {
+    return this.#database
+      .query<LogColumns, [bigint, bigint]>(
+        `SELECT log_index, at_ms, row_id, node_id, node_epoch, batch, payload FROM log
+         WHERE log_index > ?1 AND log_index <= ?2 ORDER BY log_index`,
+      )
+      .all(after, this.#lastOfPage(after, limit));
+  }
+
   /** The index of the last row of a page of about `LOG_PAGE_BYTES`; a first row of any size fits. */
-  #lastOfPage(after: number, limit: number): bigint {
+  #lastOfPage(after: bigint, limit: number): bigint {
     const sizes = this.#database
       .query<{ log_index: bigint; bytes: bigint }, [bigint, bigint]>(
         "SELECT log_index, length(payload) AS bytes FROM log WHERE log_index > ? ORDER BY log_index LIMIT ?",
       )
-      .all(integer(after), integer(limit));
-    let last = integer(after);
+      .all(after, integer(limit));
+    let last = after;
     let bytes = 0n;
     for (const row of sizes) {
       bytes += row.bytes;
@@ -321,7 +328,7 @@ export class SqliteStatements {
     return row === null ? 0 : toNumber(row.counter);
   }
 
-  /** Whether heartbeats of this registration are refused: it is marked, or its node has a later life. */
+  /** Whether heartbeats of this registration are refused, and a lease of it is void: it is marked, or its node has a later life. */
   #isOver(registration: RegistrationName): boolean {
     const row = this.#database
       .query<{ found: bigint }, [bigint, bigint]>(

@@ -42,8 +42,11 @@ export interface SimulationOptions {
   readonly scrubEveryMs: number | null;
   /** Whether another node is there, which lags behind the log. */
   readonly hasNeighbour: boolean;
-  /** Whether the store is watched until it has settled before the WAL is taken away, or at the very end. */
-  readonly settlesEarly: boolean;
+  /**
+   * Whether the store is watched until it has settled, before the WAL is taken away or at the very end: many minutes of
+   * simulated time, and half of the real time of a run, in which clients do nothing.
+   */
+  readonly settling: "early" | "late" | "never";
 
   readonly store: Weather;
   readonly database: Weather;
@@ -116,9 +119,10 @@ export function drawOptions(seed: string, fixed: Partial<SimulationOptions> = {}
     compaction: drawCompaction(prng),
     scrubEveryMs: sometimes(0.6, 2000, 60_000),
     hasNeighbour: prng.chance(0.5),
-    settlesEarly: prng.chance(0.5),
+    settling: prng.pick(["early", "late", "never", "never", "never"]),
   };
-  return { ...drawn, settlesEarly: drawn.settlesEarly || drawn.hasNeighbour, ...fixed };
+  // The neighbour leaves early.
+  return { ...drawn, settling: drawn.hasNeighbour && drawn.settling === "late" ? "early" : drawn.settling, ...fixed };
 }
 
 /**

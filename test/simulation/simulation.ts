@@ -127,7 +127,7 @@ class Run {
     for (const node of this.#cluster.nodes) node.crash("kill", "end of the run");
     this.#untilUp("a crash at the end");
     this.#readBack("after a crash");
-    if (this.#options.settlesEarly) this.#settleStore();
+    if (this.#options.settling === "early") this.#settleStore();
     this.#endNeighbour();
     if (this.#options.isMirrored && world.failure === null) {
       loseDatabase({ stage: this.#stage, cluster: this.#cluster, checker: this.#checker, options: this.#options });
@@ -138,7 +138,7 @@ class Run {
     this.#restartWithoutWal();
     this.#readBack("through the data objects alone");
     this.#checkExpired();
-    if (!this.#options.settlesEarly) this.#settleStore();
+    if (this.#options.settling === "late") this.#settleStore();
   }
 
   #untilUp(after: string): void {

@@ -334,6 +334,22 @@ export function describeSqlStore(name: string, makeFixture: () => Promise<SqlSto
         expect(await store.acquireLease(node2, 60_000)).toEqual({ ...lease, held: false });
       });
 
+      test("a holder that is over loses it at once, and gets it no more", async () => {
+        const [fenced, outlived, successor] = [5, 6, 6].map((nodeId, at) => ({ nodeId, nodeEpoch: at + 1 })) as [
+          RegistrationName,
+          RegistrationName,
+          RegistrationName,
+        ];
+        await store.acquireLease(fenced, 60_000);
+        await store.insertBatch(batchOf(node1, 0, { fences: [{ victim: fenced, counter: null }] }));
+        expect(await twin.acquireLease(outlived, 60_000)).toMatchObject({ held: true, holder: outlived, term: 2 });
+        expect(await store.acquireLease(fenced, 60_000)).toMatchObject({ held: false, holder: outlived });
+
+        await store.heartbeat(beatOf(successor, 1));
+        expect(await store.acquireLease(outlived, 60_000)).toMatchObject({ held: false, holder: outlived });
+        expect(await twin.acquireLease(successor, 60_000)).toMatchObject({ held: true, holder: successor, term: 3 });
+      });
+
       test("of racing nodes one holds it", async () => {
         const nodes = Array.from({ length: 8 }, (_, i) => ({ nodeId: i, nodeEpoch: 1 }));
         const leases = await Promise.all(nodes.map((node, i) => (i % 2 === 0 ? store : twin).acquireLease(node, 60_000)));

@@ -24,6 +24,8 @@ import { runStretch, takeViolations } from "./fault-stretch.ts";
 
 /** Small, so that what the writers have under way fills it. */
 const BACKLOG_BYTES = 512 << 10;
+/** Each cache's, small as well: growth shows sooner. */
+const CACHE_BYTES = 16 << 20;
 const VIOLATIONS_SHOWN = 20;
 
 const { values } = parseArgs({
@@ -49,12 +51,13 @@ async function main(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "pico-faults-"));
   Object.assign(process.env, minio.environment);
   const storage = `s3://${MINIO_BUCKET}?endpoint=${proxy.url}&pathStyle=true&maxUnflushedBytes=${BACKLOG_BYTES}`;
+  const caches = ["--wal-cache-size", String(CACHE_BYTES), "--block-cache-size", String(CACHE_BYTES)];
   const options: NodeOptions = {
     program: EXECUTABLE,
     ports: await freePorts(),
     dataDirectory: join(folder, "data"),
     logPath: join(folder, "log"),
-    flags: ["--storage", storage, "--wal-upload-threshold", "1000000"],
+    flags: ["--storage", storage, "--wal-upload-threshold", "1000000", ...caches],
   };
   const load = new StreamLoad(options.ports, new SeededRandom(Number(values.seed)));
   let node: NodeProcess | null = null;
