@@ -11,7 +11,7 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
-import { probeObjectStore } from "../storage/object-store-probe.ts";
+import { probeObjectStore, type UndeletedProbe } from "../storage/object-store-probe.ts";
 import type { BucketFacts } from "../storage/s3-bucket-facts.ts";
 import type { S3ObjectStore } from "../storage/s3-object-store.ts";
 
@@ -29,7 +29,8 @@ export interface Admission {
 export async function admitBucket({ store, clusterId, clock, random, log, stopping }: Admission): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await probeObjectStore(store, clusterId, random);
+      const warning = warningOf(await probeObjectStore(store, clusterId, random));
+      if (warning !== null) log.warn(warning, { bucket: store.description });
       break;
     } catch (error) {
       if (!mayPass(error)) throw error;
@@ -41,6 +42,14 @@ export async function admitBucket({ store, clusterId, clock, random, log, stoppi
   const facts = await store.bucketFacts(`${clusterId}/`);
   for (const why of facts.untold) log.debug("the bucket does not tell all of its settings", { bucket: store.description, why });
   for (const warning of warningsOf(facts)) log.warn(warning, { bucket: store.description });
+}
+
+/** What an operator should know of objects that the store did not let the probe delete; null where there are none. */
+export function warningOf(undeleted: readonly UndeletedProbe[]): string | null {
+  const [first] = undeleted;
+  if (first === undefined) return null;
+  const more = undeleted.length > 1 ? `, and ${undeleted.length - 1} more` : "";
+  return `the bucket did not delete what was written to try it out: ${first.key} (${first.reason})${more}; what the node deletes may stay and be paid for, check the right to delete objects`;
 }
 
 /** What an operator should know of a bucket's settings. */

@@ -7,7 +7,7 @@ import { probeObjectStore } from "../storage/object-store-probe.ts";
 import type { S3ObjectStore } from "../storage/s3-object-store.ts";
 import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
-import { warningsOf } from "./bucket-admission.ts";
+import { warningOf, warningsOf } from "./bucket-admission.ts";
 import type { Finding } from "./doctor.ts";
 import type { Settings } from "./settings.ts";
 
@@ -28,8 +28,9 @@ async function* examineBucket(what: string, place: S3Place, clusterId: string, c
     store = await openS3ObjectStore({ place, clock, random: systemRandom, log: silentLogger });
     const skewMs = await store.clockSkewMs();
     if (skewMs !== null) yield describeSkew(`${what} clock`, skewMs);
-    await probeObjectStore(store, clusterId, systemRandom);
+    const undeleted = warningOf(await probeObjectStore(store, clusterId, systemRandom));
     yield { level: "ok", what, detail: `${store.description} is reached, and creates a key once` };
+    if (undeleted !== null) yield { level: "warn", what, detail: undeleted };
     for (const warning of warningsOf(await store.bucketFacts(`${clusterId}/`))) yield { level: "warn", what, detail: warning };
   } catch (error) {
     yield { level: "fail", what, detail: messageOf(error) };

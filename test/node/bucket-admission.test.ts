@@ -55,6 +55,11 @@ async function admit(place: S3Place, stopping = new AbortController().signal): P
   return warnings;
 }
 
+/** The double does not model settings of buckets. */
+function asksSettings({ query }: { readonly query: URLSearchParams }): boolean {
+  return query.has("versioning") || query.has("lifecycle");
+}
+
 async function codeOf(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => "resolved",
@@ -67,8 +72,7 @@ test("a bucket that cannot be used is refused at once where waiting does not hel
   const restore = useTestCredentials();
   const fake = await FakeS3.start();
   const place = placeAt(fake.endpoint, FAKE_BUCKET);
-  const settingsOf = ({ query }: { query: URLSearchParams }) => query.has("versioning") || query.has("lifecycle");
-  fake.plan(settingsOf, { kind: "answer", answer: refusal(403, "AccessDenied") }, 1000);
+  fake.plan(asksSettings, { kind: "answer", answer: refusal(403, "AccessDenied") }, 1000);
   expect(await admit(place)).toEqual([]);
   const untilProbe = ({ method }: { method: string }) => method === "PUT";
   fake.plan(untilProbe, { kind: "answer", answer: refusal(403, "AccessDenied") });
@@ -80,6 +84,25 @@ test("a bucket that cannot be used is refused at once where waiting does not hel
   const waiting = codeOf(admit(place, stopping.signal));
   stopping.abort();
   expect(await waiting).toBe("unavailable");
+  await fake.stop();
+  restore();
+});
+
+test("a bucket that deletes nothing is used all the same, with one warning", async () => {
+  const restore = useTestCredentials();
+  const fake = await FakeS3.start();
+  fake.plan(asksSettings, { kind: "answer", answer: refusal(403, "AccessDenied") }, 1000);
+  fake.plan(({ method }) => method === "DELETE", { kind: "answer", answer: refusal(403, "AccessDenied") }, 1000);
+  const place = placeAt(fake.endpoint, FAKE_BUCKET);
+  const warnings = await admit(place);
+  expect(warnings).toEqual([expect.stringContaining("did not delete what was written to try it out: cluster/probe/")]);
+  expect(warnings[0]).toContain("AccessDenied");
+  expect(fake.objects.size).toBe(1);
+  const parameters = { lingerMs: 0, batchBytesMax: 1, inFlightMax: 1, backlogBytesMax: 1 };
+  const settings = { storage: { kind: "s3", id: -2, place }, wal: { kind: "s3", id: -2, place, parameters }, clusterId: "cluster" };
+  const levels: string[] = [];
+  for await (const { level, what } of examineBuckets(settings as unknown as Settings, systemClock)) levels.push(`${level} ${what}`);
+  expect(levels).toEqual(["ok objects bucket clock", "ok objects bucket", "warn objects bucket"]);
   await fake.stop();
   restore();
 });
