@@ -28,6 +28,8 @@ export const BACKUP_COMMAND: CommandDefinition = {
     "Reads the files of the node, which is not asked; run it as the same user, with the flags of places that the node was started with. " +
       "The copy has everything that was acknowledged before the command began, whether uploaded or only in the write-ahead log, " +
       "as after a power cut at that moment. Of what comes meanwhile some may be in it.",
+    "However long it takes, nothing has to be held back: what the node removes or uploads meanwhile is looked up again, and copied from where it is then. " +
+      "A node that writes faster than it is copied makes it give up; then run it behind pico admin gc hold, and end with pico admin gc release.",
     "The folder becomes a data directory: pico serve --data-dir DIR starts a node on it, which recovers as after a crash.",
   ],
   operands: [],

@@ -10,6 +10,9 @@
  * 4. A look at the log behind the copy: were segments committed since that step 3 did not find, the node may
  *    have trimmed them before. Then 1 to 4 begin again; objects are not copied twice.
  *
+ * An object that was removed before step 2 came to it begins 1 to 4 again as well: the next metadata does not name it
+ * any more. Rounds get shorter, since each copies only what is new; so no removal has to be held for them.
+ *
  * The metadata alone would not do: a trim, a fork or a create may refer to records that are in the WAL only.
  *
  * Invariants:
@@ -136,7 +139,7 @@ class Backup {
     }
     throw new PicoError(
       "unavailable",
-      `the node uploaded its WAL during each of ${ROUNDS_MAX} tries to copy it; remove ${target} and try again when there is less to write`,
+      `the node uploaded its WAL, or removed objects, during each of ${ROUNDS_MAX} tries to copy it; remove ${target} and try again when there is less to write, or behind pico admin gc hold`,
       { retryAfterSeconds: 60 },
     );
   }
