@@ -53,6 +53,8 @@ const UNREACHED_CODES: ReadonlySet<string> = new Set([
   "ENETUNREACH",
   "ENOTFOUND",
 ]);
+/** Words of stores for a quota that is used up, with statuses of their own. */
+const FULL_CODES: ReadonlySet<string> = new Set(["QuotaExceeded", "XMinioAdminBucketQuotaExceeded"]);
 const CERTIFICATE_CODES = /CERT|SIGNATURE|ERR_TLS/;
 
 /** What an answer with an error's status means. */
@@ -127,7 +129,7 @@ export function storeError(call: {
   const said = `${operation} at ${where} ${isInDoubt ? "may have taken effect" : "failed"}: ${code === message ? code : `${code}, ${message}`}`;
   const remedy = remedyOf(error.failure, place);
   const facts = { operation, bucket: place.bucket, key, status, code, isRetryable };
-  const kind = isInDoubt ? "unknown_outcome" : status === 507 || code === "QuotaExceeded" ? "storage_full" : "storage_failed";
+  const kind = isInDoubt ? "unknown_outcome" : status === 507 || FULL_CODES.has(code) ? "storage_full" : "storage_failed";
   return new PicoError(kind, `${said.replace(/[.\s]+$/, "")}${remedy === null ? "" : `; ${remedy}`}`, facts, error.cause);
 }
 

@@ -213,6 +213,45 @@ describe("a store that refuses", () => {
     bench.store.before = () => {};
     await rounds(bench, 70);
     expect(loop.figures.planCount).toBeGreaterThan(0);
+    expect(bench.fatal).toEqual([]);
+    await loop.stop();
+  });
+
+  test("and has other bytes under the key of an output ends that round, and not the node", async () => {
+    const bench = new CompactionBench();
+    const streamId = await bench.create();
+    for (let upload = 0; upload < 5; upload++) await bench.upload([namedStream(streamId, upload * 5, 5)]);
+    const { create } = bench.store;
+    bench.store.create = async (key) => {
+      await create.call(bench.store, key, new Uint8Array(10));
+      return "exists";
+    };
+    const loop = await started(bench);
+    expect(loop.record.lastError).toContain("reads back differently");
+    expect(bench.fatal).toEqual([]);
+    bench.store.create = create;
+    await rounds(bench, 10);
+    expect(loop.figures.planCount).toBeGreaterThan(0);
+    expect(await bench.read(streamId, 0, 25)).toEqual(named(streamId, 0, 25));
+    await loop.stop();
+  });
+
+  test("the rewrite of an object that is mostly dead is tried again", async () => {
+    const bench = new CompactionBench(NO_MERGES);
+    const ids = await bench.createMany(4);
+    const [object] = await bench.upload(ids.map((id) => namedStream(id, 0, 50)));
+    const loop = await started(bench);
+    bench.store.before = (call) => {
+      if (call === "create") throw new PicoError("storage_full", "no room");
+    };
+    for (const id of ids.slice(1)) await bench.delete(id);
+    await rounds(bench, 5);
+    expect(bench.object(object?.objectId ?? 0).state).toBe("live");
+    expect(loop.figures.failureCount).toBeGreaterThan(0);
+    bench.store.before = () => {};
+    await rounds(bench, 70);
+    expect(bench.object(object?.objectId ?? 0).state).toBe("destroyed");
+    expect(bench.records()).toBe(50);
     await loop.stop();
   });
 });

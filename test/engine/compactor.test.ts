@@ -268,6 +268,19 @@ describe("a merge that cannot end", () => {
     expect(bench.live()).toEqual(inputs.slice(1));
   });
 
+  test("because its command comes behind one that replaced an input gives its objects up and is void", async () => {
+    const { bench, inputs } = await start();
+    const { propose } = bench.metadata;
+    bench.metadata.propose = (command) => {
+      const other = { type: "destroy_objects", objectIds: [inputs[0]?.objectId ?? 0] } as const;
+      if (command.type === "compact") propose.call(bench.metadata, other);
+      return propose.call(bench.metadata, command);
+    };
+    expect(await settled(bench.compact(inputs))).toBe("void");
+    expect(bench.inState("prepared")).toBe(0);
+    expect(bench.live()).toEqual(inputs.slice(1));
+  });
+
   test("because the store refuses, the lease is lost or the node stops gives its objects up", async () => {
     for (const end of ["store", "lease", "stop"]) {
       const { bench, inputs } = await start();
@@ -311,5 +324,22 @@ describe("a merge that cannot end", () => {
     expect(await settled(bench.compact(inputs))).toBe("void");
     expect(bench.inState("destroyed")).toBe(inputs.length);
     expect(bench.live().every(({ summary }) => summary?.level === 1)).toBe(true);
+  });
+
+  test("by a command whose answer is lost and that is applied later gives nothing up: its objects are live then", async () => {
+    const { bench, inputs } = await start();
+    const { propose } = bench.metadata;
+    bench.metadata.propose = (command) => {
+      if (command.type !== "compact") return propose.call(bench.metadata, command);
+      bench.metadata.hold();
+      propose.call(bench.metadata, command);
+      const outcome = Promise.reject(new PicoError("unknown_outcome", "as the test says"));
+      outcome.catch(() => {});
+      return { outcome, isSent: true, withdraw: () => false };
+    };
+    expect(await settled(codeOf(() => bench.compact(inputs)))).toBe("unknown_outcome");
+    bench.metadata.release();
+    expect(bench.inState("destroyed")).toBe(inputs.length);
+    expect(bench.records()).toBe(4 * 80);
   });
 });

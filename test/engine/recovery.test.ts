@@ -134,6 +134,31 @@ describe("a recovery that is tried again", () => {
     expect(log.reduce((sum, { summary }) => sum + (summary?.recordCount ?? 0), 0)).toBe(4);
   });
 
+  test("leaves the WAL whole until all of it is committed", async () => {
+    const node = await new TestNode({ settings: { segmentBytes: 1 } }).start(1);
+    await node.create("/a");
+    for (const body of ["0", "1", "2"]) await node.append("/a", body);
+    node.kill();
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const { create } = node.store;
+    node.store.create = async (key, bytes) => {
+      begun.resolve();
+      if (key.includes("/data/")) await gate.promise;
+      return create.call(node.store, key, bytes);
+    };
+    const next = node.successor();
+    const starting = next.start(2);
+    await begun.promise;
+    await next.engine.trimmer.trimNow();
+    expect(await next.wal.list(SELF, 0)).toEqual([1, 2, 3, 4]);
+    gate.resolve();
+    await starting;
+    await next.engine.trimmer.trimNow();
+    // The tombstone.
+    expect(await next.wal.list(SELF, 0)).toEqual([4]);
+  });
+
   test("after an upload that failed half-way, commits each record once", async () => {
     class Failing extends MemoryObjectStore {
       creates = 0;

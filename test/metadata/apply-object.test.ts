@@ -104,6 +104,8 @@ test("a compaction replaces live inputs by prepared outputs, once", () => {
   expect(verdict(f.run(B, { ...compact, inputs: [spare] }))).toBe("object_state");
   expect(verdict(f.run(B, compact))).toBe("applied");
   expect(verdict(f.run(B, compact))).toBe("object_state");
+  expect(verdict(f.run(B, { ...compact, outputs: [summaryOf(spare, 1, 100, 1)] }))).toBe("object_state");
+  expect(f.state.object(spare)?.state).toBe("prepared");
   expect(f.state.liveObjectsOf(50).map((entry) => entry.objectId)).toEqual([output]);
   checkInvariants(f.state);
 });
@@ -113,7 +115,10 @@ describe("outputs of a compaction that are no run in the place of its inputs are
   const cases: Record<string, readonly Partial<ObjectSummary>[]> = {
     "a stream below the inputs": [{ first: place(9, 0) }],
     "a stream above the inputs": [{ last: place(21, 0) }],
-    "more records than the inputs had": [{ recordCount: 4 }, { first: place(16, 0), recordCount: 7 }],
+    "more records than the inputs had": [
+      { last: place(15, 5), recordCount: 4 },
+      { first: place(16, 0), recordCount: 7 },
+    ],
     "two that overlap": [{ last: place(16, 5) }, { first: place(16, 5) }],
     "two out of order": [{ first: place(16, 0) }, { last: place(15, 5) }],
     "two of different levels": [{ last: place(15, 5) }, { first: place(16, 0), level: 2 }],

@@ -175,33 +175,45 @@ test("a store that nobody reaches did nothing", async () => {
 
 // Success that is none (FAULTS S4).
 
+/** Of an error's document in an answer that looks like a success. */
+const NAMED = { etag: '"x"', "content-type": "application/xml" };
+
 test("a success with an error inside, or without a word about what was stored, is settled and never believed", async () => {
   const { fake, store } = await setUp();
   fake.plan(puts, { kind: "answer", answer: { ...refusal(200, "InternalError"), status: 200 } });
   expect(await store.create("a/inside", bytesOf("x"))).toBe("created");
   fake.plan(puts, { kind: "answer", answer: { status: 200 } });
   expect(await store.create("a/empty", bytesOf("x"))).toBe("created");
-  expect([...fake.objects.keys()].sort()).toEqual(["a/empty", "a/inside"]);
+  fake.plan(puts, { kind: "answer", answer: { ...refusal(200, "InternalError"), headers: NAMED } });
+  expect(await store.create("a/named", bytesOf("x"))).toBe("created");
+  expect([...fake.objects.keys()].sort()).toEqual(["a/empty", "a/inside", "a/named"]);
 });
 
 test("a read that is cut off, empty or an error inside is read again", async () => {
   const { fake, store } = await setUp();
-  const bytes = new Uint8Array(100_000).fill(7);
+  const bytes = Uint8Array.from({ length: 100_000 }, (_, at) => at % 251);
   await store.create("a/b", bytes);
+  const partOf = (start: number, end: number) => ({
+    status: 206,
+    headers: { etag: '"x"', "content-range": `bytes ${start}-${end - 1}/100000` },
+    body: bytes.slice(start, end),
+  });
   const faults = [
     { kind: "cut" },
     { kind: "answer", answer: { status: 200 } },
     { kind: "answer", answer: { ...refusal(200, "InternalError"), status: 200 } },
-    {
-      kind: "change",
-      change: (answer: object) => ({ ...answer, status: 206, headers: { etag: '"x"', "content-range": "bytes 5-9/100000" } }),
-    },
+    { kind: "answer", answer: { ...refusal(200, "InternalError"), headers: NAMED } },
+    // Another range, as long as the one that was asked for.
+    { kind: "change", change: () => partOf(0, 5) },
+    { kind: "change", change: () => partOf(11, 60_001) },
+    // Less than it says.
+    { kind: "change", change: () => ({ ...partOf(10, 60_000), body: bytes.slice(10, 50_000) }) },
+    { kind: "change", change: () => ({ ...partOf(0, 1), body: "" }) },
   ] as const;
   for (const fault of faults) {
     for (const range of [undefined, { start: 10, end: 60_000 }]) {
       fake.plan(gets, fault as Parameters<FakeS3["plan"]>[1]);
-      const found = await store.read("a/b", range);
-      expect(found?.length).toBe(range === undefined ? 100_000 : 59_990);
+      expect(await store.read("a/b", range)).toEqual(bytes.slice(range?.start, range?.end));
     }
     fake.plan(gets, fault as Parameters<FakeS3["plan"]>[1]);
     expect(await store.size("a/b")).toBe(100_000);
@@ -264,6 +276,33 @@ test("a store that lists in no order gives keys in order, with pages of every si
   for (const key of keys) await store.create(key, bytesOf("x"));
   for (const pageSize of [1, 7, 59, 60, 1000]) expect(await keysOf(store, "u/", pageSize)).toEqual(keys);
   expect(await keysOf(store, "u/1", 3)).toEqual(keys.filter((key) => key.startsWith("u/1")));
+});
+
+test("a page without a key is not the last one while the store says that more come", async () => {
+  const { fake, store } = await setUp();
+  const keys = ["w/1", "w/2", "w/3"];
+  for (const key of keys) await store.create(key, bytesOf("x"));
+  const empty = (text: string) =>
+    text
+      .replace(/<Contents>.*<\/Contents>/, "")
+      .replace("<KeyCount>3<", "<KeyCount>0<")
+      .replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated><NextContinuationToken>w/</NextContinuationToken>");
+  fake.plan(lists, { kind: "change", change: (answer) => ({ ...answer, body: empty(String(answer.body)) }) }, 2);
+  expect(await keysOf(store, "w/", 1000)).toEqual(keys);
+  expect(fake.count(lists)).toBe(4);
+});
+
+test("a page that is not the last and does not say where to go on is asked for again, whatever the order", async () => {
+  for (const listsUnordered of [false, true]) {
+    const { fake, store } = await setUp({ listsUnordered });
+    const keys = Array.from({ length: 1200 }, (_, at) => `w/${String(at).padStart(4, "0")}`);
+    for (const key of keys) await store.create(key, bytesOf("x"));
+    const lose = (text: string) => text.replace(/<NextContinuationToken>.*<\/NextContinuationToken>/, "");
+    // In no order this is asked for once the store has shown that it has none.
+    await store.list("w/", { after: null, limit: 1 });
+    fake.plan(lists, { kind: "change", change: (answer) => ({ ...answer, body: lose(String(answer.body)) }) });
+    expect(await keysOf(store, "w/", 1000)).toEqual(keys);
+  }
 });
 
 test("an error of the second page fails the whole list", async () => {
@@ -338,6 +377,14 @@ test.each([
     expect(outcomes.filter(({ deleted }) => !deleted)).toMatchObject([{ key: "d/1", code: "AccessDenied" }]);
   }
   expect([...fake.objects.keys()]).toEqual(["d/1"]);
+});
+
+test.each([200, 202])("a delete that is answered %d has deleted", async (status) => {
+  const { fake, store } = await setUp();
+  await store.create("d/1", bytesOf("x"));
+  fake.plan(({ method }) => method === "DELETE", { kind: "change", change: () => ({ status }) }, 100);
+  expect(await store.delete(["d/1"])).toEqual([{ key: "d/1", deleted: true }]);
+  expect(fake.objects.size).toBe(0);
 });
 
 test("a delete that nobody answers is open, one that is refused is not", async () => {
@@ -459,6 +506,17 @@ test.each([
   expect((await errorOf(store.list("a/", { after: null, limit: 1 }))).message).toContain(code === "NotImplemented" ? "lacks" : remedy);
 });
 
+test.each([
+  ["an answer 507", refusal(507, "XMinioStorageFull")],
+  ["a quota", refusal(403, "QuotaExceeded")],
+  ["a quota of MinIO", refusal(400, "XMinioAdminBucketQuotaExceeded")],
+] as const)("%s is a full store, which is tried again by whoever wants", async (_, answer) => {
+  const { fake, store } = await setUp();
+  fake.plan(puts, { kind: "answer", answer });
+  expect((await errorOf(store.create("a/b", bytesOf("x")))).code).toBe("storage_full");
+  expect(fake.count(puts)).toBe(1);
+});
+
 test("requests carry no key's secret, and their signature covers the body", async () => {
   const { fake, store } = await setUp({}, { prefix: "p/" });
   await store.create("a/b", bytesOf("x"));
@@ -496,6 +554,14 @@ test.each([
   expect(error.code).toBe("settings");
   expect(error.message).toContain("If-None-Match");
   expect(fake.objects.size).toBe(0);
+});
+
+test("a store that says yes to the create of a taken key is refused, though it keeps what was there", async () => {
+  const { fake, store } = await setUp();
+  fake.plan(puts, { kind: "change", change: (answer) => answer });
+  fake.plan(puts, { kind: "change", change: () => ({ status: 200, headers: { etag: '"x"' } }) });
+  expect((await errorOf(probeObjectStore(store, "cluster", systemRandom))).code).toBe("settings");
+  expect(fake.count(puts)).toBe(2);
 });
 
 test("a probe of a store that keeps no marks passes", async () => {
