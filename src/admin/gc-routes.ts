@@ -2,11 +2,10 @@
 import { PicoError } from "../lib/errors.ts";
 import { jsonAnswer } from "./admin-answer.ts";
 import type { AdminRoute } from "./admin-route.ts";
-import { ErrorAnswer } from "./admin-schemas.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { GcAnswer, GcOrder } from "./gc-schemas.ts";
+import { refusalsOfOrder } from "./order-answers.ts";
 import { JsonBodies } from "./request-json.ts";
-import { RETRY_AFTER } from "./stream-operation.ts";
 
 export function gcRoute(source: AdminSource): AdminRoute {
   return {
@@ -40,22 +39,10 @@ export function holdRemovalRoute(source: AdminSource): AdminRoute {
       },
       answers: {
         200: { description: "What holds now", schema: GcAnswer, example: { heldUntilMs: 1_760_000_003_600 } },
-        400: {
-          description: "The body is not JSON of the schema",
-          schema: ErrorAnswer,
-          example: { error: 'the body is {"holdSeconds":0}: Expected union value' },
-        },
-        413: {
-          description: "The body is too large",
-          schema: ErrorAnswer,
-          example: { error: "the request body has 70000 bytes, the limit is 65536" },
-        },
-        503: {
-          description: "This node does not serve, the database does not answer, or a node of the cluster runs an older program",
-          schema: ErrorAnswer,
-          example: { error: "this node is starting; try again" },
-          headers: RETRY_AFTER,
-        },
+        ...refusalsOfOrder({
+          badBody: 'the body is {"holdSeconds":0}: Expected union value',
+          unavailable: "This node does not serve, the database does not answer, or a node of the cluster runs an older program",
+        }),
       },
     },
     handle: async (exchange) => {

@@ -4,12 +4,12 @@ import { SCRUB_AGE_SECONDS_DEFAULT } from "../lib/limits.ts";
 import type { Exchange } from "../protocol/exchange.ts";
 import { errorAnswer, jsonAnswer } from "./admin-answer.ts";
 import type { AdminRoute } from "./admin-route.ts";
-import { ErrorAnswer } from "./admin-schemas.ts";
 import type { AdminSource } from "./admin-source.ts";
+import { refusal, refusalsOfOrder } from "./order-answers.ts";
 import { JsonBodies } from "./request-json.ts";
 import { ScrubAnswer, ScrubOrder, type ScrubRunTold } from "./scrub-schemas.ts";
-import { RETRY_AFTER } from "./stream-operation.ts";
 
+const UNDER_WAY = "a scrub is under way on this node; GET /admin/scrub tells how far it is";
 const NONE = { count: 0, items: [] };
 const RUN_EXAMPLE: ScrubRunTold = {
   by: "operator",
@@ -89,27 +89,11 @@ export function startScrubRoute(source: AdminSource): AdminRoute {
       },
       answers: {
         202: { description: "It has begun", schema: ScrubAnswer, example: BEGUN_EXAMPLE },
-        400: {
-          description: "The body is not JSON of the schema",
-          schema: ErrorAnswer,
-          example: { error: "minAgeSeconds of the body is 5: Expected integer to be greater or equal to 1800" },
-        },
-        409: {
-          description: "One is under way on this node",
-          schema: ErrorAnswer,
-          example: { error: "a scrub is under way on this node; GET /admin/scrub tells how far it is" },
-        },
-        413: {
-          description: "The body is too large",
-          schema: ErrorAnswer,
-          example: { error: "the request body has 70000 bytes, the limit is 65536" },
-        },
-        503: {
-          description: "This node does not serve yet, or not any more",
-          schema: ErrorAnswer,
-          example: { error: "this node is starting; try again" },
-          headers: RETRY_AFTER,
-        },
+        409: refusal("One is under way on this node", UNDER_WAY),
+        ...refusalsOfOrder({
+          badBody: "minAgeSeconds of the body is 5: Expected integer to be greater or equal to 1800",
+          unavailable: "This node does not serve yet, or not any more",
+        }),
       },
     },
     handle: (exchange) => startScrub(source, exchange, bodies),
@@ -119,6 +103,6 @@ export function startScrubRoute(source: AdminSource): AdminRoute {
 async function startScrub(source: AdminSource, exchange: Exchange, bodies: JsonBodies<typeof ScrubOrder>): Promise<Response> {
   const order = await bodies.read(exchange, {});
   const answer = source.startScrub(order);
-  if (answer === null) return errorAnswer(exchange, 409, "a scrub is under way on this node; GET /admin/scrub tells how far it is");
+  if (answer === null) return errorAnswer(exchange, 409, UNDER_WAY);
   return jsonAnswer(exchange, 202, answer);
 }

@@ -16,8 +16,9 @@ import { utf8Decoder, utf8Encoder } from "../lib/bytes.ts";
 import { PicoError } from "../lib/errors.ts";
 import { CLIENT_TIMEOUT_MS } from "../lib/limits.ts";
 import { shorten } from "../protocol/shorten.ts";
-import type { AdminSettings } from "./admin-flags.ts";
+import { type AdminSettings, readAdminSettings } from "./admin-flags.ts";
 import { describeFailure, isRefusedConnection } from "./failure.ts";
+import type { FlagValues } from "./flag-values.ts";
 
 /** As of ES2026; the types do not have it yet. */
 const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown };
@@ -50,10 +51,15 @@ export class AdminClient {
   readonly #transport: Transport;
   readonly #endpoint: string;
 
-  constructor({ endpoint, token }: AdminSettings) {
+  private constructor({ endpoint, token }: AdminSettings) {
     this.#endpoint = endpoint;
     const options = { url: endpoint, timeoutMs: CLIENT_TIMEOUT_MS, retry: { attemptsMax: 1 } };
     this.#transport = new Transport(token === null ? options : { ...options, token }, toStreamError);
+  }
+
+  /** Of the node that the flags of a command name. Throws `settings`. */
+  static of(values: FlagValues): AdminClient {
+    return new AdminClient(readAdminSettings(values));
   }
 
   cluster(): Promise<AdminReply<Static<typeof ClusterAnswer>>> {

@@ -1,7 +1,6 @@
 /** `pico admin cluster`: the cluster as one node sees it. */
 import type { ClusterAnswer } from "../admin/admin-schemas.ts";
 import { AdminClient } from "./admin-client.ts";
-import { readAdminSettings } from "./admin-flags.ts";
 import { printReply, textOr } from "./admin-output.ts";
 import type { CommandDefinition } from "./command-definition.ts";
 
@@ -20,7 +19,7 @@ export const ADMIN_CLUSTER_COMMAND: CommandDefinition = {
     { line: "pico admin cluster --json", does: "all that the node tells" },
   ],
   async run(call) {
-    await printReply(call, await new AdminClient(readAdminSettings(call.values)).cluster(), describe);
+    await printReply(call, await AdminClient.of(call.values).cluster(), describe);
     return 0;
   },
 };

@@ -1,7 +1,6 @@
 /** `pico admin gc`: what waits to leave the object store, and holding it back while somebody copies the store. */
 import { REMOVAL_HOLD_SECONDS_DEFAULT, REMOVAL_HOLD_SECONDS_MAX } from "../lib/limits.ts";
 import { AdminClient } from "./admin-client.ts";
-import { readAdminSettings } from "./admin-flags.ts";
 import { printReply } from "./admin-output.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import { defineCallFlag } from "./flag-definition.ts";
@@ -30,7 +29,7 @@ export const ADMIN_GC_COMMAND: CommandDefinition = {
 async function gc(call: CommandCall): Promise<number> {
   const { operands, values } = call;
   const holdSeconds = readSeconds(values);
-  const client = new AdminClient(readAdminSettings(values));
+  const client = AdminClient.of(values);
   if (operands[0] === "status") {
     await printReply(call, await client.cluster(), ({ gc: { backlog, refused, heldUntilMs } }) => [
       `gcBacklog=${backlog} refused=${refused} held=${describeTime(heldUntilMs)}`,

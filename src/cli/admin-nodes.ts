@@ -2,7 +2,6 @@
 import type { NodesAnswer } from "../admin/admin-schemas.ts";
 import { formatCount } from "../lib/format-count.ts";
 import { AdminClient } from "./admin-client.ts";
-import { readAdminSettings } from "./admin-flags.ts";
 import { printReply, textOr } from "./admin-output.ts";
 import type { CommandDefinition } from "./command-definition.ts";
 
@@ -20,7 +19,7 @@ export const ADMIN_NODES_COMMAND: CommandDefinition = {
     { line: "pico admin nodes", does: "node=1 epoch=1760000000000 address=http://127.0.0.1:4437 slots=1 opening=1 placed=0 (this node)" },
   ],
   async run(call) {
-    const reply = await new AdminClient(readAdminSettings(call.values)).nodes();
+    const reply = await AdminClient.of(call.values).nodes();
     await printReply(call, reply, ({ nodes }) => nodes.map(describe));
     const left = reply.answer.nodeCount - reply.answer.nodes.length;
     if (left > 0) call.self.errors.write(`pico: there are ${formatCount(left, "more node")}\n`);

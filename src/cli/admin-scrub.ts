@@ -4,7 +4,6 @@ import { type Clock, sleep } from "../lib/clock.ts";
 import { formatBytes, formatCount } from "../lib/format-count.ts";
 import { ADMIN_FOLLOW_MS, SCRUB_AGE_SECONDS_DEFAULT, SCRUB_AGE_SECONDS_MAX, SCRUB_AGE_SECONDS_MIN } from "../lib/limits.ts";
 import { AdminClient } from "./admin-client.ts";
-import { readAdminSettings } from "./admin-flags.ts";
 import { printReply } from "./admin-output.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import { defineCallFlag } from "./flag-definition.ts";
@@ -43,7 +42,7 @@ export const ADMIN_SCRUB_COMMAND: CommandDefinition = {
 
 async function scrub(call: CommandCall): Promise<number> {
   const { values, self } = call;
-  const client = new AdminClient(readAdminSettings(values));
+  const client = AdminClient.of(values);
   const minAgeSeconds = values.number("--min-age", SCRUB_AGE_SECONDS_MIN, SCRUB_AGE_SECONDS_MAX);
   if (!values.isOn("--show")) {
     const order = { verify: values.isOn("--verify"), deleteOrphans: values.isOn("--delete-orphans") };

@@ -1,7 +1,6 @@
 /** `pico admin stream`: who serves a stream, and how it stands in the replicated state. */
 import type { StreamAnswer } from "../admin/admin-schemas.ts";
 import { AdminClient } from "./admin-client.ts";
-import { readAdminSettings } from "./admin-flags.ts";
 import { printReply, textOr } from "./admin-output.ts";
 import { type CommandDefinition, STREAM_OPERAND } from "./command-definition.ts";
 
@@ -18,7 +17,7 @@ export const ADMIN_STREAM_COMMAND: CommandDefinition = {
   examples: [{ line: "pico admin stream /logs/app", does: "its owner and its committed offsets" }],
   async run(call) {
     const [name = ""] = call.operands;
-    await printReply(call, await new AdminClient(readAdminSettings(call.values)).stream(name), describe);
+    await printReply(call, await AdminClient.of(call.values).stream(name), describe);
     return 0;
   },
 };

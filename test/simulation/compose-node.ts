@@ -80,37 +80,15 @@ export function composeNodeFactory(substitutes: NodeSubstitutes = {}): NodeFacto
   };
 
   function settingsOf(options: SimulationOptions, nodeId: number): NodeCoreSettings {
-    const {
-      backlogBytesMax,
-      segmentBytes,
-      lingerMs,
-      uploadBytes,
-      uploadSegments,
-      uploadIntervalMs,
-      logCacheBytes,
-      blockCacheBytes,
-      isMirrored,
-      mirrorSnapshotLogBytes,
-      compaction,
-    } = options;
     return {
+      // Those of the node have the same names there; the others are nothing to it.
+      ...options,
       nodeId,
       nodeEpoch: null,
       clusterId: CLUSTER_ID,
       slots: 1,
       failoverTimeoutMs: 5000,
-      backlogBytesMax,
-      segmentBytes,
-      lingerMs,
-      uploadBytes,
-      uploadSegments,
-      uploadIntervalMs,
-      logCacheBytes,
-      blockCacheBytes,
-      isMirrored,
-      mirrorSnapshotLogBytes,
       scrubIntervalMs: 0,
-      compaction,
     };
   }
 }
