@@ -1,6 +1,6 @@
 /** What a scrub was asked for, how far it is, and what it found: lists are bounded, counts are of all. */
 import { ADMIN_ITEMS_MAX } from "../lib/limits.ts";
-import type { OrphanReason, UnexplainedReason } from "./scrub-keys.ts";
+import type { KeyVerdict, OrphanReason, UnexplainedReason } from "./scrub-keys.ts";
 
 export interface ScrubRequest {
   /** Read every live object whole and check its checksums. */
@@ -54,7 +54,7 @@ export type DeletionRefusal =
   | "removal_held";
 
 export class ScrubReport {
-  /** Of everything below the cluster's prefix. */
+  /** Of everything below the cluster's prefix, and of the WAL in a store of its own. */
   keyCount = 0;
   keyBytes = 0;
   /** Live objects at the start. */
@@ -79,6 +79,19 @@ export class ScrubReport {
   /** Orphans that the store would not delete, with its own words. */
   readonly refused = new Findings<{ readonly key: string; readonly code: string; readonly message: string }>();
   deletionRefusal: DeletionRefusal | null = null;
+
+  /** Takes in a listed key. */
+  noteKey(found: FoundKey, verdict: KeyVerdict): void {
+    this.keyCount += 1;
+    this.keyBytes += found.sizeBytes;
+    if (verdict.kind === "orphan") {
+      this.orphans.add({ ...found, reason: verdict.reason });
+      this.orphanBytes += found.sizeBytes;
+    } else if (verdict.kind === "unexplained") {
+      this.unexplained.add({ ...found, reason: verdict.reason });
+      if (verdict.reason !== "unknown_kind") this.isDatabaseBehind = true;
+    }
+  }
 
   /** Something that was acknowledged may not be readable. */
   get hasDamage(): boolean {

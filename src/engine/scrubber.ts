@@ -1,5 +1,6 @@
 /**
- * Compares what the store holds below the cluster's prefix with the metadata, and on request reads all live objects
+ * Compares what the store holds below the cluster's prefix, and the WAL's own store below `<cluster>/wal/` where it has
+ * one, with the metadata, and on request reads all live objects
  * whole, or deletes what is certainly nobody's. One run at a time.
  *
  * Order of a run: the live objects are noted, all keys are listed and judged, live objects that the list did not
@@ -51,12 +52,19 @@ export interface ScrubberComponents {
   readonly log: Logger;
   readonly metadata: Metadata;
   readonly store: ObjectStore;
+  /** Of a WAL in a store of its own; null: it is in `store`, or no object store has it. */
+  readonly walStore: ObjectStore | null;
   readonly gate: ScrubGate;
+}
+
+/** A key, and where it was listed. */
+interface Orphan extends ListedObject {
+  readonly store: ObjectStore;
 }
 
 /** What the comparison leaves to the steps behind it. */
 interface Compared {
-  readonly orphans: readonly ListedObject[];
+  readonly orphans: readonly Orphan[];
   /** Live objects that are missing or of a wrong size: there is nothing to verify. */
   readonly badIds: ReadonlySet<number>;
 }
@@ -157,39 +165,40 @@ export class Scrubber {
 
   /** Walks over all keys. */
   async #compare(run: ScrubRun): Promise<Compared> {
-    const { clusterId, store, metadata } = this.#components;
-    const { report, progress } = run;
+    const { clusterId, store, walStore, metadata } = this.#components;
+    const { report } = run;
     await metadata.catchUp();
     const expected = new Set<number>();
     for (const { objectId, state } of metadata.view.objects()) if (state === "live") expected.add(objectId);
     report.liveCount = expected.size;
-    const orphans: ListedObject[] = [];
+    const orphans: Orphan[] = [];
     const badIds = new Set<number>();
-    const prefix = `${clusterId}/`;
+    const take = (object: Orphan, verdict: KeyVerdict) => {
+      if (verdict.kind === "live") {
+        expected.delete(verdict.entry.objectId);
+        if (!isSizeRight(report, object.key, verdict.entry, object.sizeBytes)) badIds.add(verdict.entry.objectId);
+      } else if (verdict.kind === "orphan" && orphans.length < SCRUB_ORPHANS_MAX) orphans.push(object);
+    };
+    await this.#walk(run, store, `${clusterId}/`, take);
+    if (walStore !== null) await this.#walk(run, walStore, `${clusterId}/wal/`, take);
+    for (const objectId of await this.#confirmMissing(run, [...expected])) badIds.add(objectId);
+    return { orphans, badIds };
+  }
+
+  /** Counts and judges all keys below the prefix. */
+  async #walk(run: ScrubRun, store: ObjectStore, prefix: string, take: (object: Orphan, verdict: KeyVerdict) => void): Promise<void> {
+    const { report, progress } = run;
     let after: string | null = null;
     do {
       const options: { after: string | null; limit: number } = { after, limit: OBJECT_LIST_LIMIT_MAX };
       const page: ListPage = await this.#patiently(() => store.list(prefix, options));
-      for (const [object, verdict] of await this.#judgePage(page.objects)) {
-        report.keyCount += 1;
-        report.keyBytes += object.sizeBytes;
-        if (verdict.kind === "live") {
-          expected.delete(verdict.entry.objectId);
-          if (!isSizeRight(report, object.key, verdict.entry, object.sizeBytes)) badIds.add(verdict.entry.objectId);
-        } else if (verdict.kind === "orphan") {
-          report.orphans.add({ ...object, reason: verdict.reason });
-          report.orphanBytes += object.sizeBytes;
-          if (orphans.length < SCRUB_ORPHANS_MAX) orphans.push(object);
-        } else if (verdict.kind === "unexplained") {
-          report.unexplained.add({ ...object, reason: verdict.reason });
-          if (verdict.reason !== "unknown_kind") report.isDatabaseBehind = true;
-        }
+      for (const [{ key, sizeBytes, modifiedMs }, verdict] of await this.#judgePage(page.objects)) {
+        report.noteKey({ key, sizeBytes, modifiedMs }, verdict);
+        take({ key, sizeBytes, modifiedMs, store }, verdict);
       }
       progress.done = report.keyCount;
       after = page.next;
     } while (after !== null);
-    for (const objectId of await this.#confirmMissing(run, [...expected])) badIds.add(objectId);
-    return { orphans, badIds };
   }
 
   /** What looks right by the view as it stands is right; all else is looked at again behind the head of the log. */
@@ -276,21 +285,25 @@ export class Scrubber {
     return bytes;
   }
 
-  async #delete(run: ScrubRun, orphans: readonly ListedObject[]): Promise<void> {
-    const { clock } = this.#components;
+  async #delete(run: ScrubRun, orphans: readonly Orphan[]): Promise<void> {
+    const { clock, store, walStore } = this.#components;
     const { report, request } = run;
     const old = orphans.filter(({ modifiedMs }) => clock.nowMs() - modifiedMs >= request.minAgeMs);
     report.youngCount = orphans.length - old.length;
     report.deletionRefusal = refusalOf(report);
     enter(run, "delete", old.length);
-    for (let at = 0; at < old.length && report.deletionRefusal === null; at += OBJECT_DELETE_KEYS_MAX) {
-      await this.#deletePart(report, old.slice(at, at + OBJECT_DELETE_KEYS_MAX));
-      run.progress.done = Math.min(old.length, at + OBJECT_DELETE_KEYS_MAX);
+    for (const from of [store, walStore]) {
+      const listed = old.filter((orphan) => orphan.store === from);
+      for (let at = 0; at < listed.length && report.deletionRefusal === null; at += OBJECT_DELETE_KEYS_MAX) {
+        const part = listed.slice(at, at + OBJECT_DELETE_KEYS_MAX);
+        if (from !== null) await this.#deletePart(report, from, part);
+        run.progress.done += part.length;
+      }
     }
   }
 
-  async #deletePart(report: ScrubReport, part: readonly ListedObject[]): Promise<void> {
-    const { clusterId, metadata, store, gate } = this.#components;
+  async #deletePart(report: ScrubReport, store: ObjectStore, part: readonly Orphan[]): Promise<void> {
+    const { clusterId, metadata, gate } = this.#components;
     this.#assertNotStopping();
     await metadata.catchUp();
     const { view } = metadata;

@@ -33,12 +33,12 @@ export class ObjectWal implements WalStore {
   readonly kind = "object";
   readonly description: string;
   readonly inFlightMax: number;
-  readonly #store: ObjectStore;
+  readonly objects: ObjectStore;
   readonly #clusterPrefix: string;
 
   /** `cluster` is the first segment of every key. The store stays the caller's, to close. */
   constructor(store: ObjectStore, cluster: string, inFlightMax = SEGMENTS_IN_FLIGHT_OBJECT) {
-    this.#store = store;
+    this.objects = store;
     this.#clusterPrefix = `${cluster}/wal/`;
     this.inFlightMax = inFlightMax;
     this.description = `${store.description}, below ${this.#clusterPrefix}`;
@@ -49,7 +49,7 @@ export class ObjectWal implements WalStore {
   }
 
   create(registration: RegistrationName, number: number, bytes: Uint8Array): Promise<"created" | "exists"> {
-    return this.#store.create(this.#key(registration, number), bytes);
+    return this.objects.create(this.#key(registration, number), bytes);
   }
 
   registrations(): Promise<readonly RegistrationName[]> {
@@ -62,7 +62,7 @@ export class ObjectWal implements WalStore {
 
   async #registrationsWith(isMeant: (object: ListedObject) => boolean): Promise<readonly RegistrationName[]> {
     const names = new Map<string, RegistrationName>();
-    for await (const object of listAll(this.#store, this.#clusterPrefix)) {
+    for await (const object of listAll(this.objects, this.#clusterPrefix)) {
       if (!isMeant(object)) continue;
       const { key } = object;
       const match = /^(-?\d+)\/(\d+)\//.exec(key.slice(this.#clusterPrefix.length));
@@ -77,7 +77,7 @@ export class ObjectWal implements WalStore {
   }
 
   read(registration: RegistrationName, number: number): Promise<Uint8Array | null> {
-    return this.#store.read(this.#key(registration, number));
+    return this.objects.read(this.#key(registration, number));
   }
 
   async trim(registration: RegistrationName, upTo: number): Promise<readonly Refusal[]> {
@@ -115,7 +115,7 @@ export class ObjectWal implements WalStore {
   async #listStored(registration: RegistrationName): Promise<readonly StoredNumber[]> {
     const stored: StoredNumber[] = [];
     const prefix = this.#prefix(registration);
-    for await (const object of listAll(this.#store, prefix)) {
+    for await (const object of listAll(this.objects, prefix)) {
       const number = Number(object.key.slice(prefix.length));
       if (Number.isSafeInteger(number) && number > 0 && this.#key(registration, number) === object.key) stored.push({ number, object });
     }
@@ -137,7 +137,7 @@ export class ObjectWal implements WalStore {
   async #delete(registration: RegistrationName, numbers: readonly number[]): Promise<readonly Refusal[]> {
     const keys = numbers.map((number) => this.#key(registration, number));
     try {
-      const outcomes = new Map((await this.#store.delete(keys)).map((outcome) => [outcome.key, outcome]));
+      const outcomes = new Map((await this.objects.delete(keys)).map((outcome) => [outcome.key, outcome]));
       return numbers.flatMap((number, at) => {
         const outcome = outcomes.get(keys[at] ?? "");
         if (outcome?.deleted) return [];

@@ -14,6 +14,7 @@
  */
 
 import type { RegistrationName } from "../lib/registration.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
 
 /**
  * Given to a trim once the registration is ended, and its tombstone stands unless it ended itself: segments above the
@@ -26,6 +27,8 @@ export interface WalStore {
   readonly description: string;
   /** Stored in the registration. `local` WALs are replayed only by a holder of the directory's lock. */
   readonly kind: "local" | "object" | "postgres";
+  /** Where its segments are objects, below `<cluster>/wal/`: the store that holds them. */
+  readonly objects?: ObjectStore;
   /** Creates that may be under way at once. */
   readonly inFlightMax: number;
 

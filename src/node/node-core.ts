@@ -171,7 +171,8 @@ export class NodeCore {
       isAllowed: () => metadata.isLeaseHeld && metadata.isDatabaseClockSteady && this.#phase === "serving",
       appliedByAll: () => metadata.appliedByAll(),
     });
-    this.scrubber = new Scrubber({ clusterId, clock, random, log, metadata, store, gate: this.removalGate });
+    const walStore = wal.objects === undefined || wal.objects === store ? null : wal.objects;
+    this.scrubber = new Scrubber({ clusterId, clock, random, log, metadata, store, walStore, gate: this.removalGate });
     const { scrubIntervalMs: intervalMs } = settings;
     const scrubs = new ScrubSchedule({ scrubber: this.scrubber, intervalMs, isLeaseHeld: () => metadata.isLeaseHeld, clock });
     this.compaction = new CompactionLoop({

@@ -24,6 +24,9 @@ let clock: ManualClock;
 let store: FaultyStore;
 let metadata: DirectMetadata;
 let scrubber: Scrubber;
+let walStore: FaultyStore;
+/** Of a WAL in a store of its own. */
+let scrubberOfTwo: Scrubber;
 /** Indexes that the gate was asked for. */
 let asked: number[];
 let isAllowed: () => boolean | Promise<boolean>;
@@ -41,7 +44,10 @@ beforeEach(() => {
       return isAllowed();
     },
   };
-  scrubber = new Scrubber({ clusterId: CLUSTER_ID, clock, random: new SeededRandom(1), log: silentLog, metadata, store, gate });
+  const components = { clusterId: CLUSTER_ID, clock, random: new SeededRandom(1), log: silentLog, metadata, gate };
+  scrubber = new Scrubber({ ...components, store, walStore: null });
+  walStore = new FaultyStore(clock);
+  scrubberOfTwo = new Scrubber({ ...components, store, walStore });
 });
 
 async function apply(command: Command): Promise<void> {
@@ -412,4 +418,63 @@ test("an orphan is judged once more behind a catch-up, right before its delete",
   const { report } = await scrub(DELETE);
   expect([calls, report.orphans.count, report.deletedCount]).toEqual([3, 1, 0]);
   expect(await store.keys()).toEqual([key]);
+});
+
+describe("a WAL in a store of its own", () => {
+  const ENDED = { nodeId: 2, nodeEpoch: 1 };
+  const segmentKey = (nodeId: number, nodeEpoch: number, number: number) =>
+    `${CLUSTER_ID}/wal/${nodeId}/${nodeEpoch}/${String(number).padStart(16, "0")}`;
+
+  beforeEach(async () => {
+    metadata.register(ENDED);
+    await apply({ type: "end", victim: ENDED, lastNumber: 0, heir: null });
+    metadata.registration = SELF;
+    await walStore.create(segmentKey(2, 1, 1), new Uint8Array(500));
+    await walStore.create(segmentKey(1, 10, 1), new Uint8Array(500));
+  });
+
+  const runOfTwo = async (request: ScrubRequest): Promise<ScrubRun> => {
+    const running = scrubberOfTwo.start(request);
+    if (running === null) throw new Error("a scrub is under way");
+    await clock.advance(0);
+    return running;
+  };
+
+  test("is compared: what an ended life left there is an orphan, and goes where that is asked for", async () => {
+    await makeLive(1);
+    const { report } = await runOfTwo(LOOK);
+    expect(report.orphans.items.map(({ key, reason }) => [key, reason])).toEqual([[segmentKey(2, 1, 1), "ended_wal"]]);
+    expect(report.keyCount).toBe(3);
+    await clock.advance(2 * HOUR_MS);
+    const { report: deleted } = await runOfTwo(DELETE);
+    expect(deleted.deletedCount).toBe(1);
+    expect(await walStore.keys("")).toEqual([segmentKey(1, 10, 1)]);
+    expect(asked.length).toBe(1);
+  });
+
+  test("a life that the database does not know, there, keeps every orphan of both", async () => {
+    await walStore.create(segmentKey(9, 9, 1), new Uint8Array(500));
+    await clock.advance(2 * HOUR_MS);
+    const { report } = await runOfTwo(DELETE);
+    expect(report.unexplained.items.map(({ reason }) => reason)).toEqual(["unknown_registration"]);
+    expect(report.deletionRefusal).toBe("unexplained_keys");
+    expect((await walStore.keys("")).length).toBe(3);
+  });
+
+  test("a data object that lies there is not in the storage: it is missing", async () => {
+    const [objectId = 0] = await makeLive(1);
+    const bytes = await store.read(keyOf(objectId));
+    await store.delete([keyOf(objectId)]);
+    await walStore.create(keyOf(objectId), bytes ?? new Uint8Array(1));
+    const { report } = await runOfTwo(LOOK);
+    expect(report.missing.items.map(({ key }) => key)).toEqual([keyOf(objectId)]);
+  });
+
+  test("a store of the WAL that cannot be listed leaves the scrub unfinished, and deletes nothing", async () => {
+    walStore.onList = () => {
+      throw new PicoError("storage_full", "no right to list");
+    };
+    const { error, report } = await runOfTwo(DELETE);
+    expect([error, report.deletedCount]).toEqual(["no right to list", 0]);
+  });
 });
