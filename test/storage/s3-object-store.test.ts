@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isPicoError, type PicoError } from "../../src/lib/errors.ts";
-import { S3_ATTEMPTS_MAX } from "../../src/lib/limits.ts";
+import { OBJECT_BYTES_TARGET, S3_ATTEMPTS_MAX, S3_CALL_TIMEOUT_MS } from "../../src/lib/limits.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { listAll } from "../../src/storage/object-store.ts";
 import { probeObjectStore } from "../../src/storage/object-store-probe.ts";
@@ -421,6 +421,22 @@ test("a long read that goes on coming is not cut off", async () => {
   fake.objects.set("a/long", { ...small, bytes: new Uint8Array(8 * 1024 * 1024).fill(7) });
   fake.plan(gets, { kind: "slow", parts: 15, pauseMs: 100 });
   expect((await store.read("a/long"))?.length).toBe(8 * 1024 * 1024);
+  expect(fake.count(gets)).toBe(1);
+}, 60_000);
+
+test("the time of a read grows with its size: a whole object of 64 MiB may take longer than all attempts of a short one", async () => {
+  const haste = 8;
+  const { fake, store } = await setUp({}, { haste });
+  await store.create("a/b", bytesOf("x"));
+  const [small] = fake.objects.values();
+  if (small === undefined) throw new Error("nothing stored");
+  const bytes = new Uint8Array(OBJECT_BYTES_TARGET).fill(7);
+  fake.objects.set("a/long", { ...small, bytes });
+  const slow = { parts: 40, pauseMs: 100 };
+  expect(slow.parts * slow.pauseMs * haste).toBeGreaterThan(S3_CALL_TIMEOUT_MS);
+  fake.plan(gets, { kind: "slow", ...slow });
+  expect(Buffer.compare((await store.read("a/long")) ?? new Uint8Array(), bytes)).toBe(0);
+  // Not by another attempt, which the fake answers at once.
   expect(fake.count(gets)).toBe(1);
 }, 60_000);
 
