@@ -154,10 +154,15 @@ export function describeObjectStore(name: string, makeFixture: () => Promise<Obj
         }
       }, 120_000);
 
-      test.each([1, 7, 1000])(
-        "2,500 keys come complete, once and in order with pages of %d",
-        async (pageSize) => {
-          expect(await keysOf(store, "many/", pageSize)).toEqual(many);
+      // A request a page: one for each of 2,500 keys would take a slow store half a minute.
+      test.each([
+        ["many/3/", 1],
+        ["many/", 7],
+        ["many/", 1000],
+      ])(
+        "the keys of %s come complete, once and in order with pages of %d",
+        async (prefix, pageSize) => {
+          expect(await keysOf(store, prefix, pageSize)).toEqual(many.filter((key) => key.startsWith(prefix)));
         },
         120_000,
       );
