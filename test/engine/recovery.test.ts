@@ -143,8 +143,10 @@ describe("a recovery that is tried again", () => {
     const begun = Promise.withResolvers<void>();
     const { create } = node.store;
     node.store.create = async (key, bytes) => {
-      begun.resolve();
-      if (key.includes("/data/")) await gate.promise;
+      if (key.includes("/data/")) {
+        begun.resolve();
+        await gate.promise;
+      }
       return create.call(node.store, key, bytes);
     };
     const next = node.successor();

@@ -7,6 +7,7 @@ import type { Logger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { admitBucket } from "../../src/node/bucket-admission.ts";
 import { examineBuckets } from "../../src/node/doctor-buckets.ts";
+import { openStoresAlone } from "../../src/node/node-parts.ts";
 import type { Settings } from "../../src/node/settings.ts";
 import { judgeRules } from "../../src/storage/s3-bucket-facts.ts";
 import { S3ObjectStore } from "../../src/storage/s3-object-store.ts";
@@ -87,6 +88,26 @@ test("a bucket that cannot be used is refused at once where waiting does not hel
   await fake.stop();
   restore();
 });
+
+test.each(["storage", "wal"] as const)(
+  "a node refuses a bucket that ignores conditions, also where it is the one of its %s alone",
+  async (role) => {
+    const restore = useTestCredentials();
+    const good = await FakeS3.start();
+    const bad = await FakeS3.start({ ignoresConditions: true });
+    for (const fake of [good, bad]) fake.plan(asksSettings, { kind: "answer", answer: refusal(403, "AccessDenied") }, 1000);
+    const placeOf = (part: typeof role) => placeAt((part === role ? bad : good).endpoint, FAKE_BUCKET);
+    const parameters = { lingerMs: 0, batchBytesMax: 1, inFlightMax: 1, backlogBytesMax: 1 };
+    const settings = {
+      clusterId: "cluster",
+      storage: { kind: "s3", id: -2, place: placeOf("storage") },
+      wal: { kind: "s3", id: -3, place: placeOf("wal"), parameters },
+    } as unknown as Settings;
+    expect(await codeOf(openStoresAlone(settings, silentLog, new AbortController().signal))).toBe("settings");
+    for (const fake of [good, bad]) await fake.stop();
+    restore();
+  },
+);
 
 test("a bucket that deletes nothing is used all the same, with one warning", async () => {
   const restore = useTestCredentials();
