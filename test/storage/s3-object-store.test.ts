@@ -203,9 +203,9 @@ test("a read that is cut off, empty or an error inside is read again", async () 
     { kind: "answer", answer: { status: 200 } },
     { kind: "answer", answer: { ...refusal(200, "InternalError"), status: 200 } },
     { kind: "answer", answer: { ...refusal(200, "InternalError"), headers: NAMED } },
-    // Another range, as long as the one that was asked for.
+    // Another range.
     { kind: "change", change: () => partOf(0, 5) },
-    { kind: "change", change: () => partOf(11, 60_001) },
+    { kind: "change", change: () => partOf(11, 60_000) },
     // Less than it says.
     { kind: "change", change: () => ({ ...partOf(10, 60_000), body: bytes.slice(10, 50_000) }) },
     { kind: "change", change: () => ({ ...partOf(0, 1), body: "" }) },

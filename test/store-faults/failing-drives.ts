@@ -5,8 +5,8 @@
  *
  *   bun test/store-faults/failing-drives.ts [--seconds 4] [--seed N] [--keep]
  *
- * With one drive away appends are taken; with more they get 503. Behind each fault, and behind a start while drives are
- * away, the node goes on by itself, and every acknowledged record is there once and in order. No key is ever created twice.
+ * With one drive away appends are taken; with more they get 503. Behind each fault, and behind a kill and a start while
+ * drives are away, the node goes on by itself, and every acknowledged record is there once and in order. No key is ever created twice.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { Drives } from "./drives.ts";
-import { runStretch, takeViolations } from "./fault-stretch.ts";
+import { killInFault, runStretch, takeViolations } from "./fault-stretch.ts";
 import { Rival } from "./rival.ts";
 
 const DRIVES = 4;
@@ -35,7 +35,7 @@ const FAULTS = [
   { away: [2, 3], isWritable: false },
   { away: [0, 1, 2], isWritable: false },
 ] as const;
-/** While the node starts. */
+/** While the node is killed, and starts. */
 const START_AWAY = [2, 3] as const;
 
 const { values } = parseArgs({
@@ -71,15 +71,17 @@ async function main(): Promise<number> {
   try {
     node = await NodeProcess.start(options);
     for (const { away, isWritable } of FAULTS) await runFault(node, load, drives, away, isWritable);
-    await node.kill();
-    drives.take(...START_AWAY);
+    await killInFault(node, load, async () => {
+      drives.take(...START_AWAY);
+      await Bun.sleep(faultMs);
+    });
     node = NodeProcess.spawn(options);
     await Bun.sleep(faultMs);
     drives.giveBack();
     const readyMs = await node.ready();
-    console.log(`a start while ${START_AWAY.length} drives are away: ready after ${(readyMs / 1000).toFixed(1)} s`);
+    console.log(`a kill and a start while ${START_AWAY.length} of ${DRIVES} drives are away: ready after ${(readyMs / 1000).toFixed(1)} s`);
     await verifyStreams(node.ports, load.streams, true);
-    judge("a start while drives are away", takeViolations(load));
+    judge("a kill and a start while drives are away", takeViolations(load));
     const exitCode = await node.stop();
     judge("a graceful stop", exitCode === 0 ? [] : [`the exit code was ${exitCode}: ${node.lastWords()}`]);
     node = await NodeProcess.start(options);

@@ -52,6 +52,20 @@ export async function runStretch(node: NodeProcess, load: StreamLoad, fault: () 
   return { during, after, recovered, residentBytes, problems: [...problems, ...takeViolations(load)] };
 }
 
+/** Loads the node, has `fault` begin under the load, and kills the node in it: what was acknowledged in a fault must be in the store. */
+export async function killInFault(node: NodeProcess, load: StreamLoad, fault: () => Promise<void>): Promise<void> {
+  const end = Promise.withResolvers<void>();
+  const loading = load.run(LOAD, end.promise);
+  try {
+    await Bun.sleep(HEALTHY_MS);
+    await fault();
+    await node.kill();
+  } finally {
+    end.resolve();
+    await loading;
+  }
+}
+
 export function takeViolations(load: StreamLoad): string[] {
   return load.streams.flatMap((facts) => facts.violations.splice(0));
 }

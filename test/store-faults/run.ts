@@ -5,7 +5,7 @@
  *
  * During each fault: what the node answers is right, appends that cannot be taken get 503 with `Retry-After`, and
  * memory is bounded. Behind each: appends are taken again by themselves, and every acknowledged record is there
- * once and in order. At the end, after a `kill -9` and a start, everything is read from its first record.
+ * once and in order. At the end, after a `kill -9` in a fault and a start, everything is read from its first record.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,12 +20,14 @@ import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { FAULTS, type Fault, FaultProxy } from "./fault-proxy.ts";
-import { runStretch, takeViolations } from "./fault-stretch.ts";
+import { killInFault, runStretch, takeViolations } from "./fault-stretch.ts";
 
 /** Small, so that what the writers have under way fills it. */
 const BACKLOG_BYTES = 512 << 10;
 /** Each cache's, small as well: growth shows sooner. */
 const CACHE_BYTES = 16 << 20;
+/** From the begin of the last fault until the node is killed in it: long enough for a call to give up its tries. */
+const KILL_MS = 4000;
 const VIOLATIONS_SHOWN = 20;
 
 const { values } = parseArgs({
@@ -64,7 +66,11 @@ async function main(): Promise<number> {
   try {
     node = await NodeProcess.start(options);
     for (const fault of faults) await runFault(fault, node, proxy, load);
-    await node.kill();
+    await killInFault(node, load, async () => {
+      await proxy.set("internal-error");
+      await Bun.sleep(KILL_MS);
+    });
+    await proxy.set(null);
     node = await NodeProcess.start(options);
     await closeRun(node, load);
   } catch (error) {
