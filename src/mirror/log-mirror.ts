@@ -198,7 +198,7 @@ export class LogMirror {
     }
     throw new PicoError(
       "corrupt",
-      `the bucket ${store.description} has the mirror of another database (${key}); name the right bucket and --cluster-id, or restore that database with pico restore`,
+      `the bucket ${store.description} has the mirror of another database (${key}); name the right bucket and --cluster-id, or move the database of this start away and make that one with pico restore`,
       { where: key },
     );
   }

@@ -14,7 +14,7 @@ const FREE_BYTES_MIN = WAL_FILE_BYTES + OBJECT_BYTES_TARGET;
 /** Room for what may wait for an upload, a few times. */
 const FREE_BYTES_WELL = 4 * BACKLOG_BYTES_DEFAULT;
 
-/** The process that took the lock of a WAL's folder last. */
+/** The process that took the lock of a folder last. */
 export interface LockHolder {
   readonly processId: number;
   /** It still holds it: a node runs here. */
@@ -22,8 +22,8 @@ export interface LockHolder {
 }
 
 /** Null: the last one gave the lock up, or there was none. */
-export async function findHolder(walDirectory: string): Promise<LockHolder | null> {
-  const lockPath = join(walDirectory, "~lock");
+export async function findHolder(directory: string): Promise<LockHolder | null> {
+  const lockPath = join(directory, "~lock");
   const text = await fs.readFile(`${lockPath}.holder`, "utf8").catch(() => "");
   const processId = /^\d+$/.test(text.trim()) ? Number(text) : null;
   if (processId === null) return null;

@@ -9,10 +9,11 @@
  * - `doctor-ports.ts`: the listeners' addresses.
  * - `doctor-system.ts`: open files, and the clock.
  */
+import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { examineBuckets } from "./doctor-buckets.ts";
 import { examineDatabase } from "./doctor-database.ts";
-import { examinePlaces, findHolder } from "./doctor-places.ts";
+import { examinePlaces, findHolder, type LockHolder } from "./doctor-places.ts";
 import { examinePorts } from "./doctor-ports.ts";
 import { examineClock, examineOpenFiles, readClocks } from "./doctor-system.ts";
 import type { Settings } from "./settings.ts";
@@ -29,7 +30,7 @@ export interface Finding {
 /** Findings as they come. `settings`: of the node that is to run, or runs. */
 export async function* examine(settings: Settings, clock: Clock): AsyncGenerator<Finding, void, undefined> {
   const before = readClocks(clock);
-  const holder = settings.wal.kind === "local" ? await findHolder(settings.wal.directory) : null;
+  const holder = await holderOf(settings);
   yield* examinePlaces(settings, holder);
   yield* examineBuckets(settings, clock);
   const { findings, lastWriteMs } = await examineDatabase(settings.metadata);
@@ -37,4 +38,10 @@ export async function* examine(settings: Settings, clock: Clock): AsyncGenerator
   yield* examinePorts(settings, holder?.isAlive === true);
   yield await examineOpenFiles();
   yield examineClock(before, readClocks(clock), lastWriteMs);
+}
+
+/** A node locks the folder of its WAL, or that of its id beside the database (`node-id-lock.ts`). */
+function holderOf({ metadata, nodeId, wal }: Settings): Promise<LockHolder | null> {
+  if (wal.kind === "local") return findHolder(wal.directory);
+  return metadata.kind === "sqlite-file" ? findHolder(join(`${metadata.path}.nodes`, String(nodeId))) : Promise.resolve(null);
 }

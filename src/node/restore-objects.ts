@@ -1,6 +1,7 @@
 /** A restored state held against the objects of its store: the marker, and every data object that it names. */
 import { listMarkers, readMarker } from "../engine/store-marker.ts";
 import { PicoError } from "../lib/errors.ts";
+import { formatCount } from "../lib/format-count.ts";
 import { RESTORE_ITEMS_MAX } from "../lib/limits.ts";
 import { objectKey } from "../metadata/entries.ts";
 import { mirrorPrefix } from "../mirror/mirror-object.ts";
@@ -60,6 +61,6 @@ export async function compareObjects(options: RestoreOptions, { metadata }: Rest
     result.orphanBytes += sizeBytes;
   }
   const named = [...missing.keys()].slice(0, RESTORE_ITEMS_MAX).join(", ");
-  const loss = `${missing.size} data objects that the state names are missing or cut short in ${store.description}: ${named}`;
+  const loss = `missing or cut short in ${store.description}, of what the state names: ${formatCount(missing.size, "data object")}: ${named}`;
   return { ...result, found: wanted - missing.size, losses: missing.size === 0 ? [] : [loss] };
 }

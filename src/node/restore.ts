@@ -97,9 +97,13 @@ async function completeRestore(options: RestoreOptions, log: RestoredLog, proble
   const objects = await compareObjects(options, log);
   const losses = [...log.losses, ...wal.losses, ...objects.losses];
   if (losses.length > 0 && !options.isForced) {
-    throw new PicoError("corrupt", `not restored: ${losses.join("; ")}. --force restores what there is`, {
-      where: options.store.description,
-    });
+    throw new PicoError(
+      "corrupt",
+      `not restored: ${losses.join("; ")}. If it can be brought back, do that and restore again; --force restores what there is without it`,
+      {
+        where: options.store.description,
+      },
+    );
   }
   const self = await registerRestore(options, log, { lost: wal.lost, streamIdMax: wal.streamIdMax, objectIdMax: objects.objectIdMax });
   await mirrorRestored(options, log);

@@ -56,6 +56,7 @@ export class S3Calls {
   #readsUnderWay = 0;
   #isClosed = false;
 
+  /** `place`: for messages. */
   constructor(place: S3Place, clock: Clock, random: Random) {
     this.#place = place;
     this.#clock = clock;

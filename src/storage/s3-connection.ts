@@ -48,6 +48,8 @@ export class S3Connection {
   readonly place: S3Place;
   /** For messages: `s3://bucket/prefix at https://...`. */
   readonly description: string;
+  /** Where requests go, also where environment or profile say it. */
+  readonly origin: string;
   readonly #clock: Clock;
   readonly #client: S3Client;
   readonly #credentials: CredentialProvider;
@@ -62,7 +64,8 @@ export class S3Connection {
     this.#client = client;
     this.#credentials = credentials;
     this.#objects = objects;
-    this.description = `${formatS3Place(place)} at ${objects.url.origin}`;
+    this.origin = objects.url.origin;
+    this.description = `${formatS3Place(place)} at ${this.origin}`;
   }
 
   /** Finds out, from `place`, environment and profile, where requests go; sends none. Throws `S3Error` where that is not to be had. */
@@ -72,6 +75,7 @@ export class S3Connection {
       const { client, objects } = await openClient(place, credentials);
       return new S3Connection(place, clock, client, credentials, objects);
     } catch (error) {
+      if (isCredentialsError(error)) throw credentialFailure(error);
       const failure = { status: null, code: "BadSettings", message: messageOf(error), isRetryable: false, isInDoubt: false, region: null };
       throw new S3Error(failure, error);
     }
@@ -263,6 +267,11 @@ function codeWithoutDocument(status: number): string {
   return status === 403 ? "Forbidden" : status === 404 ? "NotS3" : `Status${status}`;
 }
 
+/** The chain of credentials gave none. */
+function isCredentialsError(error: unknown): boolean {
+  return error instanceof Error && error.name === "CredentialsProviderError";
+}
+
 /** What the SDK throws: the store's word, a failed connection, or an answer that it could not read. */
 function controlRefusal(error: unknown): Refusal {
   if (error instanceof S3Error) return { error, serverTimeMs: null };
@@ -274,7 +283,7 @@ function controlRefusal(error: unknown): Refusal {
   };
   const status = $metadata?.httpStatusCode ?? $response?.statusCode;
   if (status === undefined) {
-    return { error: error.name === "CredentialsProviderError" ? credentialFailure(error) : connectionFailure(error), serverTimeMs: null };
+    return { error: isCredentialsError(error) ? credentialFailure(error) : connectionFailure(error), serverTimeMs: null };
   }
   const headers = $response?.headers ?? {};
   const serverTimeMs = Date.parse(headers.date ?? "");

@@ -167,7 +167,7 @@ export function remedyOf({ status, code, region }: S3Failure, place: Pick<S3Plac
     case "EAI_AGAIN":
     case "ConnectionRefused":
     case "ECONNREFUSED":
-      return `nothing answers at the endpoint${place.endpoint === null ? "" : ` ${place.endpoint}`}: check endpoint=, and that the store runs`;
+      return `nothing answers at the endpoint${place.endpoint === null ? "" : ` ${place.endpoint}`}: check endpoint= or AWS_ENDPOINT_URL, and that the store runs`;
     case "NotS3":
       return "is the endpoint that of an S3 store?";
   }

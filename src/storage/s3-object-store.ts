@@ -43,7 +43,7 @@ export class S3ObjectStore implements ObjectStore {
   private constructor({ place, clock, random, log }: S3ObjectStoreOptions, connection: S3Connection) {
     this.#random = random;
     this.#connection = connection;
-    this.#calls = new S3Calls(place, clock, random);
+    this.#calls = new S3Calls({ ...place, endpoint: connection.origin }, clock, random);
     this.#lister = new S3Lister(this.#calls, connection, log);
     this.#deleter = new S3Deleter(this.#calls, connection, log);
     this.description = connection.description;

@@ -7,7 +7,7 @@ import { TestNode } from "./test-node.ts";
 
 const TEST_MS = 60_000;
 
-function doctor(node: TestNode, dataDirectory = node.dataDirectory) {
+function doctor(node: TestNode, dataDirectory = node.dataDirectory, ...flags: readonly string[]) {
   const { ports } = node;
   const listeners = [
     "--listen",
@@ -17,7 +17,7 @@ function doctor(node: TestNode, dataDirectory = node.dataDirectory) {
     "--admin-listen",
     `127.0.0.1:${ports.admin}`,
   ];
-  return PicoCommand.run(["doctor", "--data-dir", dataDirectory, ...listeners]);
+  return PicoCommand.run(["doctor", "--data-dir", dataDirectory, ...listeners, ...flags]);
 }
 
 /** Owner and size of each file that the state is in. */
@@ -46,6 +46,21 @@ test(
     const elsewhere = await doctor(node, join(node.folder, "elsewhere"));
     expect(elsewhere.exitCode).toBe(1);
     expect(elsewhere.output.match(/^fail .*is taken by a pico node that runs on other places; .*listen$/gm)).toHaveLength(3);
+  },
+  TEST_MS,
+);
+
+test(
+  "a node whose WAL is not in a folder is found by the lock of its id",
+  async () => {
+    const flags = ["--storage", "1@mem://objects", "--wal", "2@mem://wal"];
+    await using node = await TestNode.create();
+    await node.start(...flags);
+    const { exitCode, output } = await doctor(node, node.dataDirectory, ...flags);
+    expect(exitCode).toBe(0);
+    expect(output.match(/is taken by a pico node, and one runs on these places/g)).toHaveLength(3);
+    const { output: ofAnother } = await doctor(node, node.dataDirectory, ...flags, "--node-id", "2");
+    expect(ofAnother.match(/is taken by a pico node that runs on other places/g)).toHaveLength(3);
   },
   TEST_MS,
 );
