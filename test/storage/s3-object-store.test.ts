@@ -425,14 +425,14 @@ test("a long read that goes on coming is not cut off", async () => {
 }, 60_000);
 
 test("the time of a read grows with its size: a whole object of 64 MiB may take longer than all attempts of a short one", async () => {
-  const haste = 8;
+  const haste = 4;
   const { fake, store } = await setUp({}, { haste });
   await store.create("a/b", bytesOf("x"));
   const [small] = fake.objects.values();
   if (small === undefined) throw new Error("nothing stored");
   const bytes = new Uint8Array(OBJECT_BYTES_TARGET).fill(7);
   fake.objects.set("a/long", { ...small, bytes });
-  const slow = { parts: 40, pauseMs: 100 };
+  const slow = { parts: 80, pauseMs: 100 };
   expect(slow.parts * slow.pauseMs * haste).toBeGreaterThan(S3_CALL_TIMEOUT_MS);
   fake.plan(gets, { kind: "slow", ...slow });
   expect(Buffer.compare((await store.read("a/long")) ?? new Uint8Array(), bytes)).toBe(0);
@@ -451,7 +451,7 @@ test("a long read that comes too slowly, or stops, ends", async () => {
 }, 60_000);
 
 test("a create that was done and never answered is found to be our own", async () => {
-  const { fake, store } = await setUp({}, { haste: 4 });
+  const { fake, store } = await setUp({}, { haste: 2 });
   fake.plan(puts, { kind: "silence" });
   expect(await store.create("a/b", bytesOf("mine"))).toBe("created");
 });
