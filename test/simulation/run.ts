@@ -15,6 +15,9 @@ import { findVariant } from "./variants/variants.ts";
 /** Real time that a seed may take: one that takes longer is in a loop that has no events. */
 const SEED_REAL_MS_MAX = 180_000;
 
+/** A run of hours says how far it is. */
+const SEEDS_PER_NOTE = 500;
+
 /** Steps shown of a failed run. */
 const RECENT_SHOWN = 60;
 
@@ -129,6 +132,8 @@ async function runMany(given: Arguments): Promise<number> {
   const take = (result: SeedReport): void => {
     reports.push(result);
     if (result.failure !== null) printFailure(result, given);
+    if (reports.length % SEEDS_PER_NOTE === 0)
+      console.log(`${reports.length} seeds, ${reports.filter(({ failure }) => failure !== null).length} failed`);
   };
   await Promise.all(Array.from({ length: given.jobs }, (_, worker) => runWorker(given, worker, take)));
   const totals: Record<string, number> = {};

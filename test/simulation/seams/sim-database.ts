@@ -16,6 +16,8 @@ export class SimDatabase {
   offsetMs = 0;
   /** By how much its clock was set back so far, all times together. */
   setBackMs = 0;
+  /** How often it was lost. */
+  lossCount = 0;
   /** Called after each row that was added, with that row. */
   onRow: (row: LogRow) => void = () => {};
   /** Called after it was lost. */
@@ -35,6 +37,7 @@ export class SimDatabase {
 
   /** What it holds is gone for good, and an empty one is in its place. */
   lose(): void {
+    this.lossCount += 1;
     this.#connection.close();
     this.#connection = openMemoryDatabase();
     this.#statements = new SqliteStatements(this.#connection, () => this.nowMs());

@@ -1,4 +1,5 @@
 /** `SqlStore` of one process on the simulated database: each method is one call through a `ServiceLink`. */
+import { PicoError } from "../../../src/lib/errors.ts";
 import type { RegistrationName } from "../../../src/lib/registration.ts";
 import type {
   BatchInsert,
@@ -23,40 +24,43 @@ const LOSE_WAKE_CHANCE = 0.2;
 
 export class SimSqlStore implements SqlStore {
   readonly description = "sim://database";
+  readonly #lossCount: number;
 
   constructor(
     private readonly database: SimDatabase,
     private readonly link: ServiceLink,
     private readonly process: SimProcess,
-  ) {}
+  ) {
+    this.#lossCount = database.lossCount;
+  }
 
   open(clusterIdentity: string): Promise<{ readonly clusterIdentity: string }> {
-    return this.link.call("open", "write", () => this.database.statements.open(clusterIdentity));
+    return this.#call("open", "write", () => this.database.statements.open(clusterIdentity));
   }
 
   nowMs(): Promise<number> {
-    return this.link.call("nowMs", "read", () => this.database.nowMs());
+    return this.#call("nowMs", "read", () => this.database.nowMs());
   }
 
   checkWrites(): Promise<void> {
-    return this.link.call("checkWrites", "write", () => this.database.statements.checkWrites());
+    return this.#call("checkWrites", "write", () => this.database.statements.checkWrites());
   }
 
   insertBatch(insert: BatchInsert): Promise<BatchOutcome> {
     const sent = { ...insert, payload: insert.payload.slice() };
-    return this.link.call(`insertBatch ${insert.batch}`, "write", () => this.database.insertBatch(sent));
+    return this.#call(`insertBatch ${insert.batch}`, "write", () => this.database.insertBatch(sent));
   }
 
   readLog(after: number, limit: number): Promise<LogPage> {
-    return this.link.call(`readLog ${after}`, "read", () => this.database.statements.readLog(after, limit));
+    return this.#call(`readLog ${after}`, "read", () => this.database.statements.readLog(after, limit));
   }
 
   rowIdAt(index: number): Promise<string | null> {
-    return this.link.call(`rowIdAt ${index}`, "read", () => this.database.statements.rowIdAt(index));
+    return this.#call(`rowIdAt ${index}`, "read", () => this.database.statements.rowIdAt(index));
   }
 
   async readSnapshot(onRows: (rows: readonly SnapshotRow[], head: SnapshotHead) => void | Promise<void>): Promise<SnapshotHead> {
-    const { head, rows } = await this.link.call("readSnapshot", "read", () => {
+    const { head, rows } = await this.#call("readSnapshot", "read", () => {
       const read: SnapshotRow[] = [];
       const head = this.database.statements.readSnapshot((page) => read.push(...page));
       return { head, rows: read };
@@ -66,35 +70,35 @@ export class SimSqlStore implements SqlStore {
   }
 
   writeSnapshot(write: SnapshotWrite): Promise<boolean> {
-    return this.link.call(`writeSnapshot ${write.head.index}`, "write", () => this.database.writeSnapshot(write));
+    return this.#call(`writeSnapshot ${write.head.index}`, "write", () => this.database.writeSnapshot(write));
   }
 
   importPart(part: ImportPart): Promise<void> {
-    return this.link.call("importPart", "write", () => this.database.statements.importPart(part));
+    return this.#call("importPart", "write", () => this.database.statements.importPart(part));
   }
 
   truncateLog(upTo: number, olderThanMs: number): Promise<number> {
-    return this.link.call(`truncateLog ${upTo}`, "write", () => this.database.statements.truncateLog(upTo, olderThanMs));
+    return this.#call(`truncateLog ${upTo}`, "write", () => this.database.statements.truncateLog(upTo, olderThanMs));
   }
 
   acquireLease(holder: RegistrationName, ttlMs: number): Promise<Lease> {
-    return this.link.call("acquireLease", "write", () => this.database.statements.acquireLease(holder, ttlMs));
+    return this.#call("acquireLease", "write", () => this.database.statements.acquireLease(holder, ttlMs));
   }
 
   releaseLease(holder: RegistrationName): Promise<void> {
-    return this.link.call("releaseLease", "write", () => this.database.statements.releaseLease(holder));
+    return this.#call("releaseLease", "write", () => this.database.statements.releaseLease(holder));
   }
 
   heartbeat(beat: Omit<Heartbeat, "isMarked">): Promise<{ readonly refused: boolean; readonly nowMs: number }> {
-    return this.link.call(`heartbeat ${beat.counter}`, "write", () => this.database.statements.heartbeat(beat));
+    return this.#call(`heartbeat ${beat.counter}`, "write", () => this.database.statements.heartbeat(beat));
   }
 
   readHeartbeats(): Promise<readonly Heartbeat[]> {
-    return this.link.call("readHeartbeats", "read", () => this.database.statements.readHeartbeats());
+    return this.#call("readHeartbeats", "read", () => this.database.statements.readHeartbeats());
   }
 
   removeHeartbeat(registration: RegistrationName): Promise<void> {
-    return this.link.call("removeHeartbeat", "write", () => this.database.statements.removeHeartbeat(registration));
+    return this.#call("removeHeartbeat", "write", () => this.database.statements.removeHeartbeat(registration));
   }
 
   /** Hints come late, or not at all. */
@@ -112,5 +116,14 @@ export class SimSqlStore implements SqlStore {
 
   async close(): Promise<void> {
     this.link.close();
+  }
+
+  /** What comes late reaches the file that was opened, and not the one that is in its place now. */
+  #call<T>(name: string, kind: "read" | "write", effect: () => T): Promise<T> {
+    return this.link.call(name, kind, () => {
+      if (this.database.lossCount !== this.#lossCount)
+        throw new PicoError("unavailable", "this database is lost, and another one is in its place");
+      return effect();
+    });
   }
 }
