@@ -1,7 +1,7 @@
 /** `pico admin gc`: what waits to leave the object store, and holding it back while somebody copies the store. */
 import { REMOVAL_HOLD_SECONDS_DEFAULT, REMOVAL_HOLD_SECONDS_MAX } from "../lib/limits.ts";
 import { AdminClient } from "./admin-client.ts";
-import { printReply } from "./admin-output.ts";
+import { describeHold, printReply } from "./admin-output.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import { defineCallFlag } from "./flag-definition.ts";
 import { type FlagValues, refuseValue } from "./flag-values.ts";
@@ -32,17 +32,13 @@ async function gc(call: CommandCall): Promise<number> {
   const client = AdminClient.of(values);
   if (operands[0] === "status") {
     await printReply(call, await client.cluster(), ({ gc: { backlog, refused, heldUntilMs } }) => [
-      `gcBacklog=${backlog} refused=${refused} held=${describeTime(heldUntilMs)}`,
+      `gcBacklog=${backlog} refused=${refused} held=${describeHold(heldUntilMs)}`,
     ]);
     return 0;
   }
   const reply = await client.holdRemoval(operands[0] === "hold" ? { holdSeconds } : { release: true });
-  await printReply(call, reply, ({ heldUntilMs }) => [`held=${describeTime(heldUntilMs)}`]);
+  await printReply(call, reply, ({ heldUntilMs }) => [`held=${describeHold(heldUntilMs)}`]);
   return 0;
-}
-
-function describeTime(heldUntilMs: number | null): string {
-  return heldUntilMs === null ? "false" : `until ${new Date(heldUntilMs).toISOString()}`;
 }
 
 function readSeconds(values: FlagValues): number {

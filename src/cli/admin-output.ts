@@ -22,3 +22,8 @@ export async function printReply<Answer>(
 export function textOr(text: string | null): string {
   return text === null || text === "" ? "-" : text;
 }
+
+/** Until when an operator holds removal back. */
+export function describeHold(heldUntilMs: number | null): string {
+  return heldUntilMs === null ? "false" : `until ${new Date(heldUntilMs).toISOString()}`;
+}

@@ -1,12 +1,14 @@
 /** `pico admin scrub`: begins a comparison of store and metadata on a node, and follows it to its end. */
 import type { ScrubRunTold } from "../admin/scrub-schemas.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
+import { PicoError } from "../lib/errors.ts";
 import { formatBytes, formatCount } from "../lib/format-count.ts";
 import { ADMIN_FOLLOW_MS, SCRUB_AGE_SECONDS_DEFAULT, SCRUB_AGE_SECONDS_MAX, SCRUB_AGE_SECONDS_MIN } from "../lib/limits.ts";
 import { AdminClient } from "./admin-client.ts";
 import { printReply } from "./admin-output.ts";
 import type { CommandCall, CommandDefinition } from "./command-definition.ts";
 import { defineCallFlag } from "./flag-definition.ts";
+import type { FlagValues } from "./flag-values.ts";
 import { ProgressLine } from "./progress-line.ts";
 
 const BAR_WIDTH = 24;
@@ -26,7 +28,7 @@ export const ADMIN_SCRUB_COMMAND: CommandDefinition = {
     defineCallFlag(
       "--min-age",
       "SECONDS",
-      `age that an orphan needs to be deleted, at least ${SCRUB_AGE_SECONDS_MIN}`,
+      `with --delete-orphans: age that an orphan needs to be deleted, at least ${SCRUB_AGE_SECONDS_MIN}`,
       SCRUB_AGE_SECONDS_DEFAULT,
     ),
     defineCallFlag("--show", null, "begin none: print the one under way, or the last one, of the node", null),
@@ -43,6 +45,7 @@ export const ADMIN_SCRUB_COMMAND: CommandDefinition = {
 async function scrub(call: CommandCall): Promise<number> {
   const { values, self } = call;
   const client = AdminClient.of(values);
+  refuseIdleFlags(values);
   const minAgeSeconds = values.number("--min-age", SCRUB_AGE_SECONDS_MIN, SCRUB_AGE_SECONDS_MAX);
   if (!values.isOn("--show")) {
     const order = { verify: values.isOn("--verify"), deleteOrphans: values.isOn("--delete-orphans") };
@@ -53,6 +56,25 @@ async function scrub(call: CommandCall): Promise<number> {
   const { run } = reply.answer;
   if (run === null) self.errors.write("pico: there was no scrub since the start of the node\n");
   return run?.outcome === "damage" || run?.outcome === "failed" ? 1 : 0;
+}
+
+/** A flag that would change nothing is a mistake about what the other one does. */
+function refuseIdleFlags(values: FlagValues): void {
+  const given = ["--verify", "--delete-orphans", "--min-age"].find((flag) => values.isGiven(flag));
+  if (values.isOn("--show") && given !== undefined) {
+    throw idleFlag(
+      given,
+      "--show begins no scrub and prints the one that is there",
+      `${given} needs a scrub of its own: leave one of them out`,
+    );
+  }
+  if (values.isGiven("--min-age") && !values.isOn("--delete-orphans")) {
+    throw idleFlag("--min-age", "nothing is deleted without --delete-orphans", "add --delete-orphans, or leave --min-age out");
+  }
+}
+
+function idleFlag(flag: string, reason: string, remedy: string): PicoError {
+  return new PicoError("settings", `${flag} would have no effect: ${reason}; ${remedy}`, { flag });
 }
 
 async function follow(client: AdminClient, clock: Clock, progress: ProgressLine): ReturnType<AdminClient["scrub"]> {

@@ -74,6 +74,11 @@ export class FlagValues {
     return word;
   }
 
+  /** Whether the flag itself is on the command line. */
+  isGiven(flag: string): boolean {
+    return this.#flags.has(flag);
+  }
+
   /** Whether a switch is on. */
   isOn(flag: string): boolean {
     if (this.#flags.has(flag)) return true;

@@ -48,7 +48,7 @@ test("cluster, nodes and stream of a node that runs", async () => {
     exitCode: 0,
     output: expect.stringMatching(
       new RegExp(
-        `^cluster=test node=1 epoch=${epoch} address=${node.pico} registered=true appliedIndex=\\d+\nstreams=1 objects=0 gcBacklog=0 leaseHolder=(true|false|null)\n$`,
+        `^cluster=test node=1 epoch=${epoch} address=${node.pico} registered=true appliedIndex=\\d+\nstreams=1 objects=0 gcBacklog=0 leaseHolder=(true|false|null) held=false\n$`,
       ),
     ),
     errors: "",
@@ -272,6 +272,41 @@ describe("scrub", () => {
     });
   });
 
+  test("a flag that another one makes idle is refused, by the names of both, and nothing is asked", async () => {
+    const { source, orders } = scrubbing({});
+    const looks: string[] = [];
+    const scrub = () => {
+      looks.push("look");
+      return { running: false, intervalSeconds: 0, run: null };
+    };
+    for (const [words, flags] of [
+      [
+        ["--show", "--verify"],
+        ["--show", "--verify"],
+      ],
+      [
+        ["--delete-orphans", "--show"],
+        ["--show", "--delete-orphans"],
+      ],
+      [
+        ["--show", "--min-age", "7200"],
+        ["--show", "--min-age"],
+      ],
+      [
+        ["--min-age", "7200"],
+        ["--min-age", "--delete-orphans"],
+      ],
+      [
+        ["--verify", "--min-age", "86400"],
+        ["--min-age", "--delete-orphans"],
+      ],
+    ] as const) {
+      const { exitCode, output, errors } = await ask({ ...source, scrub }, ["scrub", ...words]);
+      expect([words, exitCode, output, flags.filter((flag) => !errors.includes(flag))]).toEqual([words, 2, "", []]);
+    }
+    expect([orders, looks]).toEqual([[], []]);
+  });
+
   test("a terminal sees how far it is", async () => {
     const progress = (phase: "list" | "verify", done: number, total: number | null) =>
       describeProgress({ progress: { phase, done, total } });
@@ -294,6 +329,8 @@ test("gc holds removal back, lets it go on, and tells what stands", async () => 
   const told = (await (await fetch(`${node.admin}/admin/cluster`)).json()) as { gc: { heldUntilMs: number }; mirror: null };
   expect(told.gc.heldUntilMs).toBeGreaterThan(1_700_000_000_000);
   expect(told.mirror).toBeNull();
+  const heldUntil = new Date(told.gc.heldUntilMs).toISOString();
+  expect((await run(["admin", "cluster", "--admin-endpoint", node.admin])).output).toEndWith(` held=until ${heldUntil}\n`);
   expect(await gc("release")).toEqual({ exitCode: 0, output: "held=false\n", errors: "" });
   expect((await gc("status")).output).toContain("held=false");
   for (const time of ["8d", "0s", "1", "-1h", "1w"]) {
