@@ -30,7 +30,7 @@ const ROUNDS = 8;
 
 const { values } = parseArgs({ options: { mib: { type: "string", default: "2048" }, streams: { type: "string", default: "10000" } } });
 const streams = Number(values.streams);
-const recordBytes = Math.floor((Number(values.mib) << 20) / streams / ROUNDS);
+const recordBytes = Math.floor((Number(values.mib) * 2 ** 20) / streams / ROUNDS);
 
 process.exit(isMinioThere() ? await main() : closeWithoutMinio());
 
