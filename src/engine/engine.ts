@@ -21,6 +21,7 @@ import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { STALL_ANSWER_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
+import { OutageLog } from "../lib/outage-log.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { StreamEntry } from "../metadata/entries.ts";
@@ -116,6 +117,8 @@ export class Engine {
   /** Entries that are small take several times their bytes. */
   #backlogCostBytes = 0;
   #uploads: UploadLoop | null = null;
+  /** Of the WAL. */
+  readonly #outage: OutageLog;
   #failure: PicoError | null = null;
   #isStopping = false;
   readonly #aborted = new AbortController();
@@ -127,6 +130,14 @@ export class Engine {
     const { clock, log, metadata, wal, gate, isCleaner } = components;
     // A broken invariant, or a marker of another database: nothing may go on.
     const onFatal = (error: unknown) => this.#fail(isPicoError(error) ? error : new PicoError("internal", messageOf(error), {}, error));
+    this.#outage = new OutageLog({
+      clock,
+      log,
+      begun: "the write-ahead log takes no writes: appends are refused, and what it was given is tried again until it does",
+      over: "the write-ahead log takes writes again",
+      fields: { wal: wal.description },
+      calmMs: 0,
+    });
     this.trimmer = new WalTrimmer({ clock, log, metadata, wal, gate, isCleaner, onFatal });
   }
 
@@ -191,6 +202,7 @@ export class Engine {
       segmentBytes: settings.segmentBytes,
       lingerMs: settings.lingerMs,
       onDurable: (segment) => this.#segmentDurable(segment),
+      onRetry: (error) => this.#outage.failed(error),
       onFenced: (error) => this.#fail(error),
       onFailed: (error) => this.#fail(error),
     });
@@ -362,6 +374,7 @@ export class Engine {
   }
 
   #segmentDurable(segment: WalSegment): void {
+    if (this.#outage.failures > 0 && !this.isStalled) this.#outage.succeeded();
     const cached = this.#undurable.get(segment.number);
     if (cached === undefined) return; // A proof: it holds no entry.
     this.#undurable.delete(segment.number);
@@ -376,6 +389,8 @@ export class Engine {
   /** Answers those who wait for a stalled WAL for too long; their entries stay under way. */
   #answerLate(): void {
     if (this.#writer?.isStalled !== true) return;
+    // No attempt has failed: the first one has no answer yet.
+    if (this.#outage.failures === 0) this.#outage.failed(silent());
     const lateMs = this.#components.clock.monotonicMs() - STALL_ANSWER_MS;
     for (const cached of this.#undurable.values()) {
       if (cached.startedMs > lateMs) return;
@@ -407,6 +422,7 @@ export class Engine {
     }
     this.#undurable.clear();
     this.#aborted.abort();
+    this.#outage.stop();
     this.#writer?.abandon();
     void this.trimmer.stop();
     if (!this.#isStopping) this.#components.onFatal(error);
@@ -431,6 +447,10 @@ function storedForm(records: readonly NewRecord[]): readonly NewRecord[] | Uint8
 
 function stalled(): PicoError {
   return new PicoError("durability", "the write-ahead log does not take writes: whether the append will be durable is open");
+}
+
+function silent(): PicoError {
+  return new PicoError("unknown_outcome", `a write has had no answer for ${STALL_ANSWER_MS / 1000} s`);
 }
 
 /** What those are told who wait for durability that `failure` has made impossible. */

@@ -22,8 +22,8 @@ export interface SettlementOptions {
   readonly random: Random;
   /** Ends the attempts. */
   readonly signal: AbortSignal;
-  /** Called before each attempt but the first. */
-  readonly onRetry: () => void;
+  /** Called before each attempt but the first, with what was wrong with the one before. */
+  readonly onRetry: (error: PicoError) => void;
 }
 
 /**
@@ -39,6 +39,7 @@ export async function settleSegment(
   const { store, registration, clock, random, signal } = options;
   let badReads = 0;
   for (let attempt = 1; !signal.aborted; attempt++) {
+    let failure: PicoError;
     try {
       if ((await store.create(registration, number, bytes)) === "created") return "ours";
       const found = judge(await store.read(registration, number), options, number, bytes);
@@ -47,10 +48,12 @@ export async function settleSegment(
         const where = describeSegment(registration, number);
         throw new PicoError("corrupt", `${where} reads back damaged after it was written`, { where, number });
       }
+      failure = new PicoError("unknown_outcome", `${describeSegment(registration, number)} exists and reads back ${found}`, { number });
     } catch (error) {
       if (!isRetryable(error)) throw error;
+      failure = error;
     }
-    options.onRetry();
+    options.onRetry(failure);
     await sleep(clock, backOffMs(random, attempt, WAL_RETRY_MS_MIN, WAL_RETRY_MS_MAX), signal);
   }
   return "stopped";
@@ -74,6 +77,6 @@ function judge(
 }
 
 /** Whether the same create may succeed later. */
-function isRetryable(error: unknown): boolean {
+function isRetryable(error: unknown): error is PicoError {
   return isPicoError(error, "storage_failed") || isPicoError(error, "storage_full") || isPicoError(error, "unknown_outcome");
 }

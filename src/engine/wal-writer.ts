@@ -98,6 +98,8 @@ export interface WalWriterOptions {
   readonly lingerMs?: number;
   /** The segment and all below it are durable. Must not throw. */
   readonly onDurable: (segment: WalSegment) => void;
+  /** The store did not take a segment, which is offered again. Must not throw. */
+  readonly onRetry?: (error: PicoError) => void;
   /** Another registration holds one of our numbers: `fenced_node`. Called once, and then never `onFailed`. */
   readonly onFenced: (error: PicoError) => void;
   /** The writer is dead: `durability`, or `corrupt` where our own segment reads back damaged. Called once, and then never `onFenced`. */
@@ -369,9 +371,10 @@ export class WalWriter {
   async #offer(segment: WalSegment): Promise<"ours" | "foreign" | "stopped"> {
     const { store, registration, clock, random } = this.#options;
     let isRetried = false;
-    const onRetry = () => {
+    const onRetry = (error: PicoError) => {
       if (!isRetried) this.#retrying++;
       isRetried = true;
+      if (this.#failure === null) this.#options.onRetry?.(error);
     };
     try {
       encodeSegmentHeader(segment.bytes, {

@@ -79,6 +79,9 @@ export const TAKEOVER_ROUNDS_MAX = 1000;
 /** A WAL that has not answered for this long is stalled, and appends that wait for it this long are answered, with their outcome open. */
 export const STALL_ANSWER_MS = 10_000;
 
+/** Reads of a store that have failed must work for this long before the log says that they do. */
+export const STORE_CALM_MS = 5_000;
+
 // Upload and data objects (DESIGN 6).
 export const UPLOAD_BYTES_DEFAULT = 100 * MIB;
 export const UPLOAD_SEGMENTS_DEFAULT = 1000;

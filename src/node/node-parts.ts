@@ -91,7 +91,7 @@ async function openStores(
     const bucket = await openS3ObjectStore({ place, clock: systemClock, random: systemRandom, log });
     opened.push(bucket);
     await admitBucket({ store: bucket, clusterId: settings.clusterId, clock: systemClock, random: systemRandom, log, stopping });
-    return new CountedObjectStore(bucket, counts);
+    return new CountedObjectStore(bucket, counts, log);
   };
   const { storage, wal: walSettings } = settings;
   if (storage.kind === "s3" && walSettings.kind === "s3" && sameS3Place(storage.place, walSettings.place)) {
@@ -100,7 +100,7 @@ async function openStores(
   }
   const wal = await openWal(settings, openBucket);
   opened.push(wal);
-  const store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts);
+  const store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts, log);
   opened.push(store);
   return { store, wal, storeFigures: counts.figures };
 }

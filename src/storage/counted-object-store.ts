@@ -1,6 +1,12 @@
-/** An object store whose calls are counted: each is a request that somebody pays for, and waits for. */
+/**
+ * An object store whose calls are counted: each is a request that somebody pays for, and waits for. The log is told
+ * when it cannot be read; of creates and deletes that fail those tell who repeat them.
+ */
 import type { Clock } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
+import { STORE_CALM_MS } from "../lib/limits.ts";
+import type { Logger } from "../lib/log.ts";
+import { OutageLog } from "../lib/outage-log.ts";
 import type { DeleteOutcome, ListPage, ObjectStore } from "./object-store.ts";
 
 export const STORE_OPERATIONS = ["create", "read", "size", "list", "delete"] as const;
@@ -25,7 +31,7 @@ interface CallCount {
 
 /** What a node asked of its stores, data and WAL together. */
 export class StoreCounts {
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #counts: Readonly<Record<StoreOperation, CallCount>> = {
     create: newCount(),
     read: newCount(),
@@ -35,7 +41,7 @@ export class StoreCounts {
   };
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = clock;
   }
 
   get figures(): StoreFigures {
@@ -43,14 +49,14 @@ export class StoreCounts {
   }
 
   async timed<T>(operation: StoreOperation, answer: Promise<T>): Promise<T> {
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.clock.monotonicMs();
     try {
       return await answer;
     } catch (error) {
       this.failed(operation);
       throw error;
     } finally {
-      this.#counts[operation].durations.record(this.#clock.monotonicMs() - startedMs);
+      this.#counts[operation].durations.record(this.clock.monotonicMs() - startedMs);
     }
   }
 
@@ -66,10 +72,19 @@ export class StoreCounts {
 export class CountedObjectStore implements ObjectStore {
   readonly #store: ObjectStore;
   readonly #counts: StoreCounts;
+  readonly #outage: OutageLog;
 
-  constructor(store: ObjectStore, counts: StoreCounts) {
+  constructor(store: ObjectStore, counts: StoreCounts, log: Logger) {
     this.#store = store;
     this.#counts = counts;
+    this.#outage = new OutageLog({
+      clock: counts.clock,
+      log,
+      begun: "the store cannot be read: what needs it fails until it can, what is in memory is served",
+      over: "the store can be read again",
+      fields: { store: store.description },
+      calmMs: STORE_CALM_MS,
+    });
   }
 
   get description(): string {
@@ -83,17 +98,17 @@ export class CountedObjectStore implements ObjectStore {
   }
 
   async read(key: string, range?: { readonly start: number; readonly end: number }): Promise<Uint8Array | null> {
-    const bytes = await this.#counts.timed("read", this.#store.read(key, range));
+    const bytes = await this.#counts.timed("read", this.#watched(this.#store.read(key, range)));
     this.#counts.moved("read", bytes?.length ?? 0);
     return bytes;
   }
 
   size(key: string): Promise<number | null> {
-    return this.#counts.timed("size", this.#store.size(key));
+    return this.#counts.timed("size", this.#watched(this.#store.size(key)));
   }
 
   list(prefix: string, options: { readonly after: string | null; readonly limit: number }): Promise<ListPage> {
-    return this.#counts.timed("list", this.#store.list(prefix, options));
+    return this.#counts.timed("list", this.#watched(this.#store.list(prefix, options)));
   }
 
   async delete(keys: readonly string[]): Promise<readonly DeleteOutcome[]> {
@@ -103,7 +118,20 @@ export class CountedObjectStore implements ObjectStore {
   }
 
   close(): Promise<void> {
+    this.#outage.stop();
     return this.#store.close();
+  }
+
+  async #watched<T>(answer: Promise<T>): Promise<T> {
+    const { failures } = this.#outage;
+    try {
+      const result = await answer;
+      if (failures === this.#outage.failures) this.#outage.succeeded();
+      return result;
+    } catch (error) {
+      this.#outage.failed(error);
+      throw error;
+    }
   }
 }
 
