@@ -6,6 +6,7 @@
  * - `doctor-places.ts`: folders, free space, file systems, and whether a node runs on them.
  * - `doctor-buckets.ts`: buckets, credentials, and the store's clock.
  * - `doctor-database.ts`: the metadata.
+ * - `doctor-stores.ts`: whether the stores allow a new one, where there is none.
  * - `doctor-ports.ts`: the listeners' addresses.
  * - `doctor-system.ts`: open files, and the clock.
  */
@@ -15,6 +16,7 @@ import { examineBuckets } from "./doctor-buckets.ts";
 import { examineDatabase } from "./doctor-database.ts";
 import { examinePlaces, findHolder, type LockHolder } from "./doctor-places.ts";
 import { examinePorts } from "./doctor-ports.ts";
+import { examineMissing } from "./doctor-stores.ts";
 import { examineClock, examineOpenFiles, readClocks } from "./doctor-system.ts";
 import type { Settings } from "./settings.ts";
 
@@ -33,8 +35,10 @@ export async function* examine(settings: Settings, clock: Clock): AsyncGenerator
   const holder = await holderOf(settings);
   yield* examinePlaces(settings, holder);
   yield* examineBuckets(settings, clock);
-  const { findings, lastWriteMs } = await examineDatabase(settings.metadata);
-  yield* findings;
+  const { findings, lastWriteMs, lack } = await examineDatabase(settings.metadata);
+  const misfit = lack === null ? null : await examineMissing(lack, settings, clock);
+  if (misfit === null) yield* findings;
+  else yield misfit;
   yield* examinePorts(settings, holder?.isAlive === true);
   yield await examineOpenFiles();
   yield examineClock(before, readClocks(clock), lastWriteMs);

@@ -18,6 +18,7 @@ import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { admitBucket } from "./bucket-admission.ts";
 import { EXCLUSIVE_LIFE, type LifeLock } from "./life-lock.ts";
+import { assertDatabaseNotMissing } from "./missing-database.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
 import type { Settings, StorageSettings } from "./settings.ts";
 
@@ -33,7 +34,8 @@ export interface NodeParts {
 
 /**
  * The lock comes first: held, it proves that no other process of this node id lives on this host, and nothing
- * is touched before. Throws `locked`, `storage_failed`, `storage_full`, and what `admitBucket` throws.
+ * is touched before. The database comes last: where it is missing none is made beside stores that need another one.
+ * Throws `locked`, `storage_failed`, `storage_full`, and what `admitBucket` and `assertDatabaseNotMissing` throw.
  */
 export async function openParts(settings: Settings, log: Logger, stopping: AbortSignal): Promise<NodeParts> {
   const opened: { close(): Promise<void> }[] = [];
@@ -49,6 +51,11 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
       opened.push(lock);
     }
     const stores = await openStores(settings, log, stopping, opened);
+    if (settings.metadata.kind === "sqlite-file") {
+      const { clusterId, isMirrored, metadata } = settings;
+      const seams = { clock: systemClock, random: systemRandom, log, stopping };
+      await assertDatabaseNotMissing(metadata.path, { ...stores, clusterId, isMirrored }, seams);
+    }
     const sql = openSql(settings, log);
     opened.push(sql);
     return { sql, ...stores, lifeLock: lock ?? EXCLUSIVE_LIFE, close };

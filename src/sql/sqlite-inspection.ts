@@ -19,6 +19,8 @@ export interface SqliteInspection {
   readonly sizeBytes: number;
   /** Null: the file is no database of ours. */
   readonly schemaVersion: number | null;
+  /** It was made, and no row was ever put into its log. */
+  readonly isEmpty: boolean;
   /** Time of the newest row of the log, as its writer saw it; null where there is none. */
   readonly lastWriteMs: number | null;
   /** What SQLite finds wrong with the pages; empty: nothing. Null: too large to be checked. */
@@ -33,10 +35,11 @@ export function inspectSqliteFile(path: string): SqliteInspection | null {
   try {
     database.run(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
     const isOurs = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'pico_schema'").get() !== null;
-    if (!isOurs) return { sizeBytes, schemaVersion: null, lastWriteMs: null, damage: null };
+    if (!isOurs) return { sizeBytes, schemaVersion: null, isEmpty: false, lastWriteMs: null, damage: null };
     return {
       sizeBytes,
       schemaVersion: readVersion(database),
+      isEmpty: readIsEmpty(database),
       lastWriteMs: readLastWrite(database),
       damage: readDamage(database, sizeBytes),
     };
@@ -54,6 +57,11 @@ function openUnchanged(path: string): Database | null {
 function readVersion(database: Database): number | null {
   const version = database.query<{ version: bigint | number }, []>("SELECT version FROM pico_schema").get()?.version;
   return version === undefined ? null : toNumber(BigInt(version));
+}
+
+/** A truncated log keeps its head. */
+function readIsEmpty(database: Database): boolean {
+  return database.query("SELECT 1 FROM log_head WHERE head = 0").get() !== null;
 }
 
 function readLastWrite(database: Database): number | null {

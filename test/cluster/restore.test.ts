@@ -1,7 +1,7 @@
 /** Real processes whose database is lost: `pico restore` makes another one of the bucket. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CopyObjectCommand, ListObjectsV2Command, type S3Client } from "@aws-sdk/client-s3";
 import { MINIO_BUCKET } from "../../scripts/minio.ts";
@@ -119,7 +119,7 @@ test(
 );
 
 test(
-  "an older database beside a newer bucket is refused, and the refusal names the way back",
+  "a lost database beside a full bucket: start and doctor refuse, make none, and name the way back, which is then free",
   async () => {
     await using node = await TestNode.create();
     await node.start("--mirror", "on");
@@ -130,6 +130,12 @@ test(
     const refused = await node.refused({ flags: ["--mirror", "on"] });
     expect(refused.exitCode).toBe(1);
     expect(refused.errors).toContain("pico restore");
+    expect(readdirSync(node.dataDirectory).filter((name) => name.startsWith("meta.db"))).toEqual([]);
+    const doctor = await PicoCommand.run(["doctor", "--data-dir", node.dataDirectory, "--mirror", "on"]);
+    expect([doctor.exitCode, doctor.output]).toEqual([1, expect.stringMatching(/^fail +database .+pico restore/m)]);
+    expect(await restore(["--data-dir", node.dataDirectory], null)).toMatchObject({ exitCode: 0, errors: "" });
+    await node.start("--mirror", "on");
+    expect(await bodies(node, "/a")).toEqual([]);
   },
   TEST_MS,
 );

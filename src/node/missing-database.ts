@@ -1,0 +1,100 @@
+/**
+ * A database that is not there, or empty, beside stores that are not. A node that made a new one would know nothing of what
+ * they hold, and refuses (`database-witness.ts`). A file that such a start has made would only be in the way of the one
+ * that belongs there: so this is asked before any is made.
+ */
+import fs from "node:fs/promises";
+import { markerPrefix } from "../engine/store-marker.ts";
+import type { WalStore } from "../engine/wal-store.ts";
+import { backOffMs } from "../lib/back-off.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { isPicoError, PicoError } from "../lib/errors.ts";
+import { START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Random } from "../lib/random.ts";
+import { formatRegistration } from "../lib/registration.ts";
+import { mirrorPrefix } from "../mirror/mirror-object.ts";
+import { isAbsence } from "../storage/file-error.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import { inFiles } from "./backup-places.ts";
+
+export interface StoresBeside {
+  readonly store: Pick<ObjectStore, "description" | "list">;
+  readonly wal: Pick<WalStore, "description" | "registrations">;
+  readonly clusterId: string;
+  /** The node mirrors its log, and so refuses a mirror that is not its own. */
+  readonly isMirrored: boolean;
+}
+
+/** What the stores hold of a cluster, and no new database knows. */
+export interface StoredTrace {
+  /** `s3://bucket holds picomq/data/…`. */
+  readonly what: string;
+  /** There is a mirror that a database can be built from. */
+  readonly isRestorable: boolean;
+}
+
+interface StartSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Ends the waiting. */
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Throws `corrupt` where there is no database at `path` and the stores need one; `unavailable` at a stop. Writes nothing, and
+ * waits for stores that are away.
+ */
+export async function assertDatabaseNotMissing(path: string, stores: StoresBeside, seams: StartSeams): Promise<void> {
+  const { clock, random, log, stopping } = seams;
+  if (!(await isDatabaseAbsent(path))) return;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const trace = await findTrace(stores);
+      // Another process may have made it meanwhile, and its first objects with it.
+      if (trace === null || !(await isDatabaseAbsent(path))) return;
+      throw new PicoError("corrupt", `${describeMissing(`there is no database at ${path}`, trace)}. Nothing was made or changed`, {
+        where: "the database",
+      });
+    } catch (error) {
+      if (!isPicoError(error, "storage_failed")) throw error;
+      if (attempt === 1) log.warn("there is no database yet, and what the store holds cannot be found out; it is tried again", { error });
+      await sleep(clock, backOffMs(random, attempt, START_RETRY_MS_MIN, START_RETRY_MS_MAX), stopping);
+      if (stopping.aborted) throw new PicoError("unavailable", "the node is stopping", { retryAfterSeconds: 1 });
+    }
+  }
+}
+
+/** An empty file is none. */
+export async function isDatabaseAbsent(path: string): Promise<boolean> {
+  return inFiles("open", path, async () => {
+    try {
+      const stats = await fs.stat(path);
+      return stats.isFile() && stats.size === 0;
+    } catch (error) {
+      if (isAbsence(error)) return true;
+      throw error;
+    }
+  });
+}
+
+/** Null: a new database may begin here. Throws as the stores do. */
+export async function findTrace({ store, wal, clusterId, isMirrored }: StoresBeside): Promise<StoredTrace | null> {
+  const firstKey = async (prefix: string) => (await store.list(prefix, { after: null, limit: 1 })).objects[0]?.key ?? null;
+  const mirrored = await firstKey(mirrorPrefix(clusterId));
+  const isRestorable = mirrored !== null;
+  const key = (await firstKey(markerPrefix(clusterId))) ?? (await firstKey(`${clusterId}/data/`)) ?? (isMirrored ? mirrored : null);
+  if (key !== null) return { what: `${store.description} holds ${key}`, isRestorable };
+  const [registration] = await wal.registrations();
+  if (registration === undefined) return null;
+  return { what: `${wal.description} holds the WAL of registration ${formatRegistration(registration)}`, isRestorable };
+}
+
+/** `lack`: what is known of the database. */
+export function describeMissing(lack: string, { what, isRestorable }: StoredTrace): string {
+  const remedy = isRestorable
+    ? "stop the old node, if it still runs somewhere, and build the database from there: pico restore with the same flags"
+    : "put back the database, or restore a backup";
+  return `${lack}, and ${what}, of which a new one would know nothing. If that is this node's, ${remedy}; else name other places with --data-dir, --meta-url, --storage or --cluster-id`;
+}
