@@ -23,7 +23,12 @@ export const ReadyAnswer = t.Object(
     registered: t.Boolean({ description: "The registration stands and what its predecessor left is recovered" }),
     appliedIndex: Count("Last applied row of the command log"),
     nodeId: t.Integer({ description: "Of the node that answers" }),
-    phase: t.String({ description: "opening, starting, degraded (reads only), recovering, serving, stopping or stopped" }),
+    phase: t.String({
+      description: "opening, starting, degraded (reads only, until the start can write), recovering, serving, stopping or stopped",
+    }),
+    stalled: t.Boolean({
+      description: "The WAL takes no writes now, so that appends are refused. Reads go on, and `ready` does not fall for it",
+    }),
     recovery: t.Union(
       [
         t.Object({

@@ -12,6 +12,7 @@ const READY_EXAMPLE: typeof ReadyAnswer.static = {
   appliedIndex: 12,
   nodeId: 1,
   phase: "serving",
+  stalled: false,
   recovery: null,
 };
 
@@ -37,7 +38,9 @@ export function readyRoute(source: AdminSource): AdminRoute {
     about: {
       tag: "Health",
       summary: "Whether requests may be sent to this node",
-      description: "For a readiness probe and a load balancer. Not ready during a start, a recovery and from the begin of a graceful stop.",
+      description:
+        "For a readiness probe and a load balancer. Not ready during a start, a recovery and from the begin of a graceful stop. " +
+        "A WAL or a store that is away changes `stalled` and not the status: another node would have the same one, and this one still answers reads.",
       answers: {
         200: { description: "Ready", schema: ReadyAnswer, example: READY_EXAMPLE },
         503: {

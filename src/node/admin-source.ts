@@ -87,6 +87,7 @@ export function describeReadiness({ settings, core, isServing }: ReadinessParts)
     appliedIndex: node?.metadata.view.appliedIndex ?? 0,
     nodeId: settings.nodeId,
     phase: node?.phase ?? "opening",
+    stalled: node?.engine.figures.isStalled ?? false,
     recovery: recovery === null ? null : { step: recovery.step, segments: recovery.segments, bytes: recovery.bytes },
   };
 }

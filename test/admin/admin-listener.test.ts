@@ -3,7 +3,16 @@ import type { AdminSource } from "../../src/admin/admin-source.ts";
 import type { HttpListener } from "../../src/protocol/http-listener.ts";
 import { openAdmin } from "../support/admin-listener.ts";
 
-const NOT_READY = { ready: false, serving: false, registered: false, appliedIndex: 0, nodeId: 1, phase: "starting", recovery: null };
+const NOT_READY = {
+  ready: false,
+  serving: false,
+  registered: false,
+  appliedIndex: 0,
+  nodeId: 1,
+  phase: "starting",
+  stalled: false,
+  recovery: null,
+};
 const source: Partial<AdminSource> = {
   ready: () => NOT_READY,
   cluster: () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ReadyAnswer } from "../../src/admin/admin-schemas.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { PicoError } from "../../src/lib/errors.ts";
 import { MIB } from "../../src/lib/limits.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import { describeReadiness } from "../../src/node/admin-source.ts";
@@ -13,6 +14,7 @@ import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { MemoryDatabase, MemorySqlStore } from "../metadata/memory-sql-store.ts";
 import { openAdmin } from "../support/admin-listener.ts";
 import { coreSettings, NO_ADDRESSES } from "../support/core-settings.ts";
+import { GatedWal } from "../support/gated-wal.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -109,6 +111,50 @@ test("during a long recovery /health is 200 from the start, and /ready is 503 wi
   expect(body).toMatchObject({ ready: true, phase: "serving", recovery: { step: "done", segments: SEGMENTS } });
   expect(body.recovery?.bytes).toBeGreaterThan(0);
   second.abandon();
+  await listener.stop(0);
+});
+
+test("a WAL that takes no writes is told in /ready, whose status and /health stay 200 since reads go on", async () => {
+  const store = new MemoryObjectStore(systemClock);
+  const wal = new GatedWal(new ObjectWal(store, "c"));
+  const random = new SeededRandom(1);
+  const sql = new MemorySqlStore(new MemoryDatabase(systemClock));
+  const core = await NodeCore.open({
+    clock: systemClock,
+    random,
+    log: silentLog,
+    sql,
+    store,
+    wal,
+    settings: SETTINGS,
+    lifeLock: EXCLUSIVE_LIFE,
+  });
+  const { listener, address } = openAdmin({
+    source: { ready: () => describeReadiness({ settings: SETTINGS, core: () => core, isServing: () => true }) },
+  });
+  const ready = async () => {
+    const answer = await fetch(`${address}/ready`);
+    return { status: answer.status, body: (await answer.json()) as typeof ReadyAnswer.static };
+  };
+  // A node that has no WAL yet is not stalled, it starts.
+  expect(await ready()).toMatchObject({ status: 503, body: { phase: "starting", stalled: false } });
+  await core.start(NO_ADDRESSES);
+  const creation = { contentType: "", ttlSeconds: null, expiresAtMs: null, isClosed: false, fork: null };
+  await core.streams.create({ ...creation, name: "/s", records: [record("x")] });
+  expect(await ready()).toMatchObject({ status: 200, body: { ready: true, phase: "serving", stalled: false } });
+
+  wal.failure = new PicoError("storage_failed", "the store is away");
+  const request = { name: "/s", close: false, producer: null, matchTail: null, streamSeq: null, mimeType: null };
+  const append = core.streams.append({ ...request, records: [record("y")] });
+  while (!core.engine.isStalled) await quiet();
+  expect(await ready()).toMatchObject({ status: 200, body: { ready: true, registered: true, phase: "serving", stalled: true } });
+  expect((await fetch(`${address}/health`)).status).toBe(200);
+  expect((await core.streams.read({ name: "/s", from: "start", recordsMax: 0, bytesMax: 1000 })).next).toBe(1);
+
+  wal.failure = null;
+  await append;
+  expect(await ready()).toMatchObject({ status: 200, body: { stalled: false } });
+  core.abandon();
   await listener.stop(0);
 });
 
