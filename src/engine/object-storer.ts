@@ -156,5 +156,9 @@ export function stopping(cause?: unknown): PicoError {
 }
 
 export function lostRegistration(fact: string): PicoError {
-  return new PicoError("fenced_node", `${fact}: this registration is over`, {});
+  return new PicoError(
+    "fenced_node",
+    `${fact}: this registration is over, another process has fenced it. Start this node again, unless a second one has its --node-id`,
+    {},
+  );
 }

@@ -26,16 +26,17 @@ export interface SettlementOptions {
   readonly onRetry: (error: PicoError) => void;
 }
 
+/** Null: a segment, which does not say who wrote it. */
+interface Foreign {
+  readonly foreignBy: RegistrationName | null;
+}
+
 /**
- * `ours`: the segment is durable. `foreign`: someone else's, or a tombstone, holds the number. `stopped`: the
+ * `ours`: the segment is durable. `Foreign`: someone else's, or a tombstone, holds the number. `stopped`: the
  * signal came first. Throws `corrupt` where the number holds damaged bytes, and whatever the store throws that
  * no retry mends: `durability` above all.
  */
-export async function settleSegment(
-  options: SettlementOptions,
-  number: number,
-  bytes: Uint8Array,
-): Promise<"ours" | "foreign" | "stopped"> {
+export async function settleSegment(options: SettlementOptions, number: number, bytes: Uint8Array): Promise<"ours" | Foreign | "stopped"> {
   const { store, registration, clock, random, signal } = options;
   let badReads = 0;
   for (let attempt = 1; !signal.aborted; attempt++) {
@@ -43,7 +44,7 @@ export async function settleSegment(
     try {
       if ((await store.create(registration, number, bytes)) === "created") return "ours";
       const found = judge(await store.read(registration, number), options, number, bytes);
-      if (found === "ours" || found === "foreign") return found;
+      if (found === "ours" || typeof found === "object") return found;
       if (found === "damaged" && ++badReads >= WAL_BAD_READS_MAX) {
         const where = describeSegment(registration, number);
         throw new PicoError("corrupt", `${where} reads back damaged after it was written`, { where, number });
@@ -64,16 +65,15 @@ function judge(
   { registration }: SettlementOptions,
   number: number,
   bytes: Uint8Array,
-): "ours" | "foreign" | "absent" | "damaged" {
+): "ours" | Foreign | "absent" | "damaged" {
   if (stored === null) return "absent";
   if (equalBytes(stored, bytes)) return "ours";
   try {
-    decodeSegment(stored, registration, number);
+    return { foreignBy: decodeSegment(stored, registration, number).tombstoneBy };
   } catch (error) {
     if (isPicoError(error, "corrupt")) return "damaged";
     throw error;
   }
-  return "foreign";
 }
 
 /** Whether the same create may succeed later. */

@@ -25,6 +25,7 @@ import { ByteWriter } from "../lib/bytes.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
+import { fencedNode } from "../lib/fenced-node.ts";
 import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, STALL_ANSWER_MS, WAL_SLAB_BYTES } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
@@ -362,13 +363,13 @@ export class WalWriter {
       const outcome = await this.#offer(segment);
       if (this.#failure !== null) return;
       if (outcome === "ours") this.#settle(flight);
-      else this.#die(this.#fencedAt(segment.number));
+      else if (outcome !== "stopped") this.#die(this.#fencedAt(segment.number, outcome.foreignBy));
     } catch (error) {
       this.#die(isPicoError(error) ? error : new PicoError("durability", `the WAL writer failed: ${messageOf(error)}`, {}, error));
     }
   }
 
-  async #offer(segment: WalSegment): Promise<"ours" | "foreign" | "stopped"> {
+  async #offer(segment: WalSegment): ReturnType<typeof settleSegment> {
     const { store, registration, clock, random } = this.#options;
     let isRetried = false;
     const onRetry = (error: PicoError) => {
@@ -440,9 +441,10 @@ export class WalWriter {
     return flight.sentMs;
   }
 
-  #fencedAt(number: number): PicoError {
-    const where = describeSegment(this.#options.registration, number);
-    return new PicoError("fenced_node", `${where} was taken by another node: this registration is fenced`, { where, number });
+  #fencedAt(number: number, by: RegistrationName | null): PicoError {
+    const { registration } = this.#options;
+    const where = describeSegment(registration, number);
+    return fencedNode(registration, by, `${where} is another's`, { where, number });
   }
 
   #die(failure: PicoError): void {

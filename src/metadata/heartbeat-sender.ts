@@ -4,8 +4,8 @@
  * registration is over, and the node stops.
  */
 import type { Clock } from "../lib/clock.ts";
-import { PicoError } from "../lib/errors.ts";
-import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
+import { fencedNode } from "../lib/fenced-node.ts";
+import type { RegistrationName } from "../lib/registration.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
 import type { DatabaseClock } from "./database-clock.ts";
 
@@ -29,6 +29,8 @@ export interface HeartbeatSenderOptions {
   readonly clock: Clock;
   readonly databaseClock: DatabaseClock;
   readonly facts: () => HeartbeatFacts;
+  /** Whoever reads the fence's own row knows more than that there is one, and may call `onFatal` first. Bounded. */
+  readonly readFence: () => Promise<void>;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -48,18 +50,14 @@ export class HeartbeatSender {
 
   /** Sends one. Rejects as the database does; a lost answer counts as no success. */
   async send(): Promise<void> {
-    const { registration, store, clock, databaseClock, facts, onFatal } = this.#options;
+    const { registration, store, clock, databaseClock, facts, readFence, onFatal } = this.#options;
     this.#counter += 1;
     const sentAt: SentAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
     const answer = await store.heartbeat({ registration, counter: this.#counter, ...facts() });
     databaseClock.observe(answer.nowMs, sentAt.monotonicMs);
     if (answer.refused) {
-      onFatal(
-        new PicoError(
-          "fenced_node",
-          `heartbeat refused: ${formatRegistration(registration)} was fenced by another node; this node must stop`,
-        ),
-      );
+      await readFence().catch(() => undefined);
+      onFatal(fencedNode(registration, null, "the database refuses its heartbeats"));
     } else {
       this.#lastSuccess = sentAt;
     }

@@ -15,6 +15,7 @@ import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
+import { fencedNode } from "../lib/fenced-node.ts";
 import { LOG_POLL_MS } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
@@ -320,6 +321,7 @@ export class MetadataLog implements Metadata {
       logSpan: () => this.#tailer.span,
       onInserted: (row) => this.#tailer.offer(row),
       onFound: () => this.#tailLoop.wake(),
+      readFence: () => this.#tailer.catchUp(),
       onFatal: (error) => this.#fail(error),
     });
   }
@@ -337,16 +339,17 @@ export class MetadataLog implements Metadata {
         this.#options.logger.error("a listener of the metadata log failed", { error, index: row.index });
       }
     }
-    this.#checkOwnLife();
+    this.#checkOwnLife(row.proposer);
   }
 
-  #checkOwnLife(): void {
+  /** `by`: the proposer of the row that was applied last. */
+  #checkOwnLife(by: RegistrationName): void {
     const membership = this.#membership;
     const state = membership === null ? undefined : this.#state.registration(membership.name)?.state;
     if (membership === null || state === undefined || state === "live") return;
     if (state === "ended" && this.#isEnding)
       membership.proposer.stop(new PicoError("fenced_node", "this node's registration has ended"), true);
-    else this.#fail(new PicoError("fenced_node", `${formatRegistration(membership.name)} was fenced by another node; this node must stop`));
+    else this.#fail(fencedNode(membership.name, by, "the command log says so"));
   }
 
   #fail(error: unknown): void {

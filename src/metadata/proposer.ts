@@ -12,6 +12,7 @@ import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
+import { fencedNode } from "../lib/fenced-node.ts";
 import {
   COMMAND_BATCH_BYTES_MAX,
   COMMANDS_PER_BATCH_MAX,
@@ -22,7 +23,7 @@ import {
   PROPOSALS_WAITING_MAX,
 } from "../lib/limits.ts";
 import { type Random, randomHex } from "../lib/random.ts";
-import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
+import type { RegistrationName } from "../lib/registration.ts";
 import type { BatchInsert, BatchOutcome, LogRow, SqlStore } from "../sql/sql-store.ts";
 import type { Command, Outcome } from "./command.ts";
 import { BATCH_OVERHEAD_BYTES, encodeBatch, encodeCommand } from "./command-format.ts";
@@ -254,8 +255,7 @@ export class Proposer {
     } else if (answer.rowId === insert.rowId) {
       this.#options.onFound();
     } else {
-      const who = formatRegistration(insert.proposer);
-      this.#options.onFatal(new PicoError("fenced_node", `another process proposes as ${who}: batch ${insert.batch} is not this node's`));
+      this.#options.onFatal(fencedNode(insert.proposer, null, `batch ${insert.batch} of its commands is another process's`));
     }
   }
 

@@ -4,6 +4,7 @@ import { type WalSegment, WalWriter, type WalWriterOptions } from "../../src/eng
 import { concatBytes, utf8Decoder, utf8Encoder } from "../../src/lib/bytes.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { SEGMENT_BYTES_MAX, WAL_RETRY_MS_MAX, WAL_SLAB_BYTES } from "../../src/lib/limits.ts";
+import { formatRegistration } from "../../src/lib/registration.ts";
 import {
   codeOf,
   hastyClock,
@@ -12,6 +13,7 @@ import {
   OWNER,
   seededRandom,
   segmentBytes,
+  TAKER,
   tombstoneBytes,
   turn,
   until,
@@ -272,6 +274,17 @@ test("a create that may not have happened is offered again: absent is not settle
     await clock.advance(WAL_RETRY_MS_MAX);
   }
   expect(durable).toEqual([1]);
+});
+
+test("the end by a tombstone names who wrote it, and the remedy", async () => {
+  const { store, writer } = bench();
+  store.of(OWNER).set(1, tombstoneBytes(1));
+  append(writer, "a");
+  await turn();
+  expect(writer.failure?.facts.by).toBe(formatRegistration(TAKER));
+  const taker = `node ${TAKER.nodeId} (${formatRegistration(TAKER)}) has taken over from ${formatRegistration(OWNER)}, `;
+  expect(writer.failure?.message).toStartWith(taker);
+  expect(writer.failure?.message).toContain("Remedy: start this node again, unless");
 });
 
 test("a tombstone or another's segment under our number fences the writer, and everyone who waits is told", async () => {

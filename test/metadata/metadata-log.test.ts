@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { messageOf } from "../../src/lib/errors.ts";
 import { CATCH_UP_WAIT_MS, DATABASE_CLOCK_STEADY_MS, LEASE_TTL_MS } from "../../src/lib/limits.ts";
 import type { Command } from "../../src/metadata/command.ts";
 import { COMMAND_VERSION, encodeBatch, encodeCommand } from "../../src/metadata/command-format.ts";
@@ -221,6 +222,47 @@ test("a node that replaces a predecessor refuses its heartbeats in the same tran
   await f.node({ nodeId: 1, nodeEpoch: 11 }, 10);
   await f.clock.advance(1500);
   expect(first.fatal).toEqual([expect.objectContaining({ code: "fenced_node" })]);
+});
+
+test("the end of a fenced node names who took over, as far as that can be read, and the remedy", async () => {
+  const words = async (isBlind: boolean, take: (f: LogFixture) => Promise<unknown>) => {
+    const fixture = new LogFixture();
+    const first = await fixture.node(A);
+    // Only its heartbeat finds the fence: it is sent before the log is looked at again.
+    if (isBlind) first.store.faultOf = (method) => (method === "readLog" ? "refuse" : null);
+    await take(fixture);
+    await fixture.clock.advance(1500);
+    expect(first.fatal).toEqual([expect.objectContaining({ code: "fenced_node" })]);
+    const text = messageOf(first.fatal[0]);
+    await fixture.close();
+    return text;
+  };
+  const replace = (fixture: LogFixture) => fixture.node({ nodeId: 1, nodeEpoch: 11 }, 10);
+  const fence = async (fixture: LogFixture) => {
+    const other = await fixture.node(B);
+    await other.log.propose({ type: "fence", victim: A }, [{ victim: A, counter: null }]).outcome;
+  };
+  expect(await words(false, replace)).toBe(
+    "a later process of node 1 (1@11) has taken over from 1@10, which is fenced and stops: the command log says so. " +
+      "What was acknowledged is kept. Remedy: leave this process down; if it is meant to be another node, start it with a --node-id of its own",
+  );
+  expect(await words(false, fence)).toMatch(/^node 2 \(2@10\) has taken over from 1@10, .* Remedy: start this node again, unless /);
+  expect(await words(true, replace)).toMatch(
+    /^another process has taken over from 1@10, .*: the database refuses its heartbeats.* Remedy: /,
+  );
+});
+
+test("a heartbeat that is refused brings the row that says who fenced the node", async () => {
+  const first = await f.node(A);
+  let isHidden = true;
+  first.store.faultOf = (method) => {
+    if (method === "heartbeat") isHidden = false;
+    return method === "readLog" && isHidden ? "refuse" : null;
+  };
+  await f.node({ nodeId: 1, nodeEpoch: 11 }, 10);
+  while (first.fatal.length === 0) await f.clock.advance(100);
+  expect(messageOf(first.fatal[0])).toStartWith("a later process of node 1 (1@11) has taken over from 1@10");
+  expect(first.fatal).toHaveLength(1);
 });
 
 test("a graceful end stops the loops, gives the lease up and is no failure", async () => {
