@@ -50,16 +50,17 @@ export class DurableStreamClient implements StreamClient {
   }
 
   async *read(from: GivenText | null): AsyncIterable<Uint8Array> {
-    const first = await this.#stream.read({ from: from?.text ?? START });
+    const patient = this.#patient();
+    const first = await patient.read({ from: from?.text ?? START });
     yield encodePage(first);
     if (first.isUpToDate || first.isEnd) return;
     const { next, streamTag } = first;
-    for await (const page of this.#patient().follow({ from: next, streamTag, live: "off" })) yield encodePage(page);
+    for await (const page of patient.follow({ from: next, streamTag, live: "off" })) yield encodePage(page);
   }
 
   async *tail(isFollowing: boolean): AsyncIterable<Uint8Array> {
-    let { next: from } = await this.#stream.read({ from: "tail" });
     const patient = this.#patient();
+    let { next: from } = await patient.read({ from: "tail" });
     if (isFollowing) {
       for await (const page of patient.follow({ from })) yield encodePage(page);
       return;
@@ -73,7 +74,7 @@ export class DurableStreamClient implements StreamClient {
   }
 
   async openLines(options: LineOptions): Promise<LineProducer> {
-    const { contentType } = await this.#stream.head();
+    const { contentType } = await this.#patient().head({ signal: options.signal });
     return this.#patient(options.contentType ?? contentType).messageProducer({
       id: options.producerId,
       epoch: options.producerEpoch,

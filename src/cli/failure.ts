@@ -17,10 +17,12 @@ function describeStreamError(error: StreamError): string {
   const message = isRefusedConnection(error)
     ? error.message.replace(/: (ECONNREFUSED|Unable to connect|fetch failed).*$/s, ": connection refused")
     : (missingStream(error) ?? error.message);
+  const retryAfterSeconds = Math.ceil((facts.retryAfterMs ?? 0) / 1000);
   const code = wireCode ?? (TRANSPORT_CODES.includes(error.code) ? "transport" : error.code);
   return [
     `${code}${status === null ? "" : ` (${status})`}: ${message}`,
     facts.attempts === undefined ? "" : ` (${facts.attempts} attempts)`,
+    retryAfterSeconds === 0 ? "" : `; ask again after ${retryAfterSeconds} s`,
     facts.tail === undefined ? "" : ` [next=${facts.tail}]`,
     isOutcomeUnknown && wireCode !== null ? "; whether it took effect is not known" : "",
   ].join("");

@@ -1,4 +1,9 @@
-/** Tells on stderr that the server is away and that it is waited for, once an outage, and when it answers again. */
+/**
+ * Tells on stderr that the server is away and that it is waited for, once an outage, and when it answers again.
+ *
+ * Whoever has answered is waited for, also one that has only said that it is busy or starting. An address where nobody
+ * has ever answered is more likely a wrong one: that is told at once.
+ */
 import { type Fetch, globalSeams } from "../client/client-seams.ts";
 import type { RetryOptions } from "../client/retry.ts";
 import { OFFSET_MAX } from "../lib/limits.ts";
@@ -18,6 +23,8 @@ export class OutageNotice {
   /** Monotonic; null: the server answers. */
   #sinceMs: number | null = null;
   #isTold = false;
+  /** Whatever it said. */
+  #hasAnswered = false;
 
   /** `progress`: a line that gives way. */
   constructor(self: ProgramProcess, retryMs: number, progress: ProgressLine | null = null) {
@@ -39,11 +46,13 @@ export class OutageNotice {
   /** The network, which is watched for the first answer behind an outage. */
   readonly fetch: Fetch = async (url, init) => {
     const response = await globalSeams.fetch(url, init);
+    this.#hasAnswered = true;
     if (response.ok) this.#answered();
     return response;
   };
 
   #failed(error: unknown): void {
+    if (!this.#hasAnswered) throw error;
     const nowMs = this.#self.clock.monotonicMs();
     this.#sinceMs ??= nowMs;
     if (this.#isTold || nowMs - this.#sinceMs < QUIET_MS) return;

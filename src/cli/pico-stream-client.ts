@@ -11,7 +11,7 @@ import type { LineOptions, LineProducer, StreamClient, StreamFacts } from "./str
 export class PicoStreamClient implements StreamClient {
   /** Asked once. */
   readonly #stream: PicoStream;
-  /** Asked again and again, within the bounds of the notice. */
+  /** Asked again and again, within the bounds of the notice: reads, and what an append or a tail asks first. */
   readonly #patient: PicoStream;
 
   constructor(settings: ClientSettings, name: string, notice: OutageNotice | null) {
@@ -43,7 +43,7 @@ export class PicoStreamClient implements StreamClient {
 
   async *read(from: GivenText | null): AsyncIterable<Uint8Array> {
     const bytesMax = CLI_PAGE_BYTES;
-    const first = await this.#stream.read({ from: from === null ? "start" : parseSeq(from), bytesMax });
+    const first = await this.#patient.read({ from: from === null ? "start" : parseSeq(from), bytesMax });
     yield encodePage(first);
     if (first.isUpToDate || first.isEnd) return;
     const { next, streamTag } = first;
@@ -52,7 +52,7 @@ export class PicoStreamClient implements StreamClient {
 
   async *tail(isFollowing: boolean): AsyncIterable<Uint8Array> {
     const bytesMax = CLI_PAGE_BYTES;
-    let { tail: from } = await this.#stream.head();
+    let { tail: from } = await this.#patient.head();
     if (isFollowing) {
       for await (const page of this.#patient.follow({ from, bytesMax })) yield encodePage(page);
       return;
@@ -66,7 +66,7 @@ export class PicoStreamClient implements StreamClient {
   }
 
   async openLines(options: LineOptions): Promise<LineProducer> {
-    await this.#stream.head();
+    await this.#patient.head({ signal: options.signal });
     return this.#patient.producer({
       id: options.producerId,
       epoch: options.producerEpoch,

@@ -14,7 +14,7 @@ export interface RetryOptions {
   readonly pauseMsMin?: number;
   /** Longest pause, unless the server asks for a longer one, in milliseconds. @default 5000 */
   readonly pauseMsMax?: number;
-  /** Called before the pause that precedes another attempt, to tell somebody that it is waited. */
+  /** Called before the pause that precedes another attempt, to tell somebody that it is waited. What it throws ends the attempts. */
   readonly onPause?: (pause: RetryPause) => void;
 }
 
