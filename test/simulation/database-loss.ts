@@ -67,8 +67,14 @@ export function loseDatabase(parts: LossParts): void {
     node.crash(prng.chance(0.5) ? "kill" : "power_loss", "the database is lost");
   }
   // What the dead had under way must not bring commands back that the checkers hold for lost.
-  const quietMs = world.nowMs + SETTLE_MS;
-  world.runUntil(() => world.nowMs >= quietMs, STEP_LIMIT_MS, "what the dead had under way");
+  let isQuiet = false;
+  const settle = async (): Promise<void> => {
+    // Time of its own: with all nodes dead nothing else may be left to run.
+    await world.scheduler.sleep(SETTLE_MS, "what the dead had under way");
+    isQuiet = true;
+  };
+  world.spawn(settle());
+  world.runUntil(() => isQuiet, STEP_LIMIT_MS, "what the dead had under way");
   cluster.bucket.refusedPrefix = null;
   for (const node of cluster.nodes) {
     for (let cuts = 0; cuts < CUTS_MAX && prng.chance(0.5); cuts++) attempt(parts, node, Math.ceil(prng.magnitude(1, 200)));
