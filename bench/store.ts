@@ -31,9 +31,13 @@ const MIB = 1 << 20;
 const WARM_UP_SECONDS = 2;
 /** Uploads and compactions are over within this. */
 const SETTLE_MS_MAX = 180_000;
+/** An upload every few seconds, so that its share is in what is counted. */
+const COST_FLAGS = ["--wal-upload-interval-ms", "5000"];
+/** Longer than two rounds of compaction are apart. */
+const MERGE_QUIET_MS = 3000;
 /** Of a stream that is read for the number of requests. */
 const SPREAD_READS = 5;
-const SPREAD_UPLOADS_MAX = 20;
+const SPREAD_OBJECTS_MAX = 20;
 
 const { values } = parseArgs({
   options: {
@@ -151,7 +155,8 @@ async function measureLone(minio: MinioServer): Promise<void> {
     const grown = (name: string) => after.value(name) - before.value(name);
     const segmentBytes = Math.round(grown("pico_wal_written_bytes_total") / grown("pico_wal_segments_total"));
     const segment = new Uint8Array(segmentBytes).fill(120);
-    const putOnce = () => bare.put(`bare/${keys++}`, segment);
+    // As deep in folders as a segment: each level costs MinIO some time.
+    const putOnce = () => bare.put(`bare/wal/1/1/${String(keys++).padStart(16, "0")}`, segment);
     await during(WARM_UP_SECONDS, putOnce);
     const appends: number[] = [];
     const puts: number[] = [];
@@ -204,9 +209,6 @@ async function measureLoad(minio: MinioServer): Promise<void> {
   }
 }
 
-/** An upload every few seconds, so that its share is in what is counted. */
-const COST_FLAGS = ["--wal-upload-interval-ms", "5000"];
-
 async function measureCost(minio: MinioServer): Promise<void> {
   const rows = [["linger ms", "connections", "appends /s", "p50 ms", "PUT", "GET", "LIST, DELETE, HEAD", "MiB written"]];
   for (const linger of [0, 20, 100]) {
@@ -248,6 +250,9 @@ async function measureCatchUp(minio: MinioServer): Promise<void> {
     await node.create("/long");
     const body = new Uint8Array(MIB / 4).fill(120);
     for (let at = 0; at < mib * 4; at++) await append({ url: node.url, protocol: "pico" }, "/long", BINARY, body);
+    // What was written long ago is uploaded, merged, and all that it left is gone.
+    await node.restart();
+    await untilMerged(node);
     await node.stop();
     const objects = await bare.list("catch-up/data/");
     const ours: number[] = [];
@@ -273,10 +278,10 @@ async function measureCatchUp(minio: MinioServer): Promise<void> {
   }
 }
 
-/** Each stream gets a record an upload, so that it is spread over as many objects as there are uploads. */
+/** Each stream gets a record an object, so that it is spread over as many objects as there are. */
 async function measureSpread(minio: MinioServer): Promise<void> {
   const streams = Number(values.streams);
-  const node = await StoreNode.start(minio, "spread", "", ["--wal-upload-interval-ms", "300"]);
+  const node = await StoreNode.start(minio, "spread");
   const body = "x".repeat(1000);
   const writeAll = async () => {
     await sendAll(
@@ -284,7 +289,8 @@ async function measureSpread(minio: MinioServer): Promise<void> {
       streams,
       (at) => `POST /spread/${at} HTTP/1.1\r\nhost: x\r\ncontent-type: ${BINARY}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
-    await untilUploaded(node);
+    // A graceful stop uploads all that there is, as one object.
+    await node.restart();
   };
   try {
     await sendAll(
@@ -293,10 +299,10 @@ async function measureSpread(minio: MinioServer): Promise<void> {
       (at) => `PUT /spread/${at} HTTP/1.1\r\nhost: x\r\ncontent-type: ${BINARY}\r\ncontent-length: 0\r\n\r\n`,
     );
     // A merge is due at the next object of level 0.
-    for (let uploads = 0; uploads < SPREAD_UPLOADS_MAX && (await liveObjects(node)) < COMPACTION_DEPTH_MAX - 1; uploads++) await writeAll();
+    for (let objects = 0; objects < SPREAD_OBJECTS_MAX && (await liveObjects(node)) < COMPACTION_DEPTH_MAX - 1; objects++) await writeAll();
     const before = await readCosts(node, streams);
     await writeAll();
-    await until("all is merged", async () => (await liveObjects(node)) < COMPACTION_DEPTH_MAX - 1);
+    await untilMerged(node);
     const after = await readCosts(node, streams);
     report(`spread: ${streams} streams written in turn`, [
       ["when", "live objects", "store reads for one stream, nothing in memory", "bytes read / bytes of the stream"],
@@ -366,6 +372,19 @@ async function rateOf(work: () => Promise<number>): Promise<number> {
 
 function untilUploaded(node: StoreNode): Promise<void> {
   return until("everything is uploaded", async () => (await node.metrics()).value("pico_wal_unuploaded_bytes") === 0);
+}
+
+/** The merges under way are over, and none followed. */
+async function untilMerged(node: StoreNode): Promise<void> {
+  let last = -1;
+  let sinceMs = performance.now();
+  await until("all is merged", async () => {
+    const metrics = await node.metrics();
+    const now = metrics.value("pico_compaction_read_bytes_total") + metrics.value("pico_compactions_total");
+    if (now !== last) sinceMs = performance.now();
+    last = now;
+    return performance.now() - sinceMs > MERGE_QUIET_MS;
+  });
 }
 
 async function liveObjects(node: StoreNode): Promise<number> {
