@@ -29,8 +29,6 @@ export interface HeartbeatSenderOptions {
   readonly clock: Clock;
   readonly databaseClock: DatabaseClock;
   readonly facts: () => HeartbeatFacts;
-  /** Whoever reads the fence's own row knows more than that there is one, and may call `onFatal` first. Bounded. */
-  readonly readFence: () => Promise<void>;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -50,13 +48,13 @@ export class HeartbeatSender {
 
   /** Sends one. Rejects as the database does; a lost answer counts as no success. */
   async send(): Promise<void> {
-    const { registration, store, clock, databaseClock, facts, readFence, onFatal } = this.#options;
+    const { registration, store, clock, databaseClock, facts, onFatal } = this.#options;
     this.#counter += 1;
     const sentAt: SentAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
     const answer = await store.heartbeat({ registration, counter: this.#counter, ...facts() });
     databaseClock.observe(answer.nowMs, sentAt.monotonicMs);
     if (answer.refused) {
-      await readFence().catch(() => undefined);
+      // At once: to look up in the log who it was would leave time for another acknowledgement.
       onFatal(fencedNode(registration, null, "the database refuses its heartbeats"));
     } else {
       this.#lastSuccess = sentAt;

@@ -33,8 +33,6 @@ export interface MembershipOptions {
   readonly logSpan: () => { readonly first: number; readonly head: number };
   readonly onInserted: (row: LogRow) => void;
   readonly onFound: () => void;
-  /** Applies what the log holds, the fence of this registration included. Bounded. */
-  readonly readFence: () => Promise<void>;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -59,7 +57,7 @@ export class Membership {
   #sources: HeartbeatSources | null = null;
 
   constructor(options: MembershipOptions) {
-    const { name, store, clock, random, state, databaseClock, onInserted, onFound, readFence, onFatal } = options;
+    const { name, store, clock, random, state, databaseClock, onInserted, onFound, onFatal } = options;
     this.#options = options;
     this.proposer = new Proposer({
       registration: name,
@@ -84,7 +82,6 @@ export class Membership {
         recovering: this.#sources?.recovering() ?? null,
         load: this.#sources?.load() ?? "{}",
       }),
-      readFence,
       onFatal,
     });
     this.#nodes = new LiveNodes(state, clock);

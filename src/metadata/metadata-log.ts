@@ -321,7 +321,6 @@ export class MetadataLog implements Metadata {
       logSpan: () => this.#tailer.span,
       onInserted: (row) => this.#tailer.offer(row),
       onFound: () => this.#tailLoop.wake(),
-      readFence: () => this.#tailer.catchUp(),
       onFatal: (error) => this.#fail(error),
     });
   }

@@ -14,7 +14,7 @@ const NOTICE_MS_MAX = 15_000;
 
 describeOnMinio("a twin on a bucket", (minio) => {
   test(
-    "while the first is paused the second takes over; resumed, the first acknowledges nothing more, says why, and ends",
+    "while the first is paused the second takes over; resumed, the first takes nothing more, says why, and ends",
     async () => {
       await using first = await TestNode.create();
       await using second = await TestNode.create(first.dataDirectory);
@@ -43,7 +43,6 @@ describeOnMinio("a twin on a bucket", (minio) => {
       await second.start(...flags);
       expect(readFileSync(second.logPath, "utf8")).toContain("replaced if its heartbeat stands still");
       expect((await second.append("/s", "second;")).status).toBe(200);
-      const atTakeover = new Set(acknowledged);
 
       const resumedMs = performance.now();
       first.process.signal("SIGCONT");
@@ -54,9 +53,9 @@ describeOnMinio("a twin on a bucket", (minio) => {
       });
       isOver = true;
       await Promise.all(writers);
-      // Behind the pause came no answer of success, neither to what it held nor to what came later.
+      // Nothing that came behind the pause had an answer of success. What the store had taken before the pause may have had
+      // one when the process went on: it is in the stream, as is checked below.
       expect(late).toEqual([]);
-      expect(acknowledged.filter((body) => !atTakeover.has(body))).toEqual([]);
       expect(first.process.lastWords()).toMatch(/fenced/);
 
       const records = (await second.read("/s")).body.toString().split(";").slice(0, -1);
