@@ -1,5 +1,6 @@
 /** The client's cases under Node, one after the other; started by `run-node.ts`. */
-import { closeSuite } from "../support/test-report.ts";
+import { inspect } from "node:util";
+import { SuiteVerdicts } from "../support/test-report.ts";
 import { clientCases } from "./client-cases.ts";
 import { type ClientCase, ClientSuite } from "./client-suite.ts";
 import { processStage } from "./serve-process.ts";
@@ -14,15 +15,13 @@ async function main(): Promise<number> {
   if (bunPath === undefined || root === undefined) throw new Error("start run-node.ts, which tells where Bun and the project are");
   console.log(`Node ${process.version}`);
   const suite = await ClientSuite.start(processStage({ bunPath, root }));
-  let failed = 0;
+  const verdicts = new SuiteVerdicts();
   for (const one of clientCases) {
     const error = await runCase(suite, one);
-    if (error === null) continue;
-    failed += 1;
-    console.log(`failed: ${one.name}`, error);
+    verdicts.judge(one.name, error === null ? [] : [inspect(error)]);
   }
   await suite.close();
-  return closeSuite(clientCases.length - failed, failed);
+  return verdicts.close();
 }
 
 /** What the case threw; null if it passed. */

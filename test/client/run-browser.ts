@@ -5,7 +5,7 @@
 import { dirname, join } from "node:path";
 import type { Page } from "playwright-core";
 import { closeWithoutChromium, launchChromium } from "../support/chromium.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 import type { CasePage } from "./browser-main.ts";
 import type { PageFunctions, PageOffers, RequestNote } from "./browser-stage.ts";
 import { FaultProxy } from "./fault-proxy.ts";
@@ -52,8 +52,7 @@ function answer(request: Request, script: string): Response {
 async function runCases(page: Page): Promise<number> {
   await page.waitForFunction(() => "runCase" in globalThis);
   const cases = await page.evaluate(() => (globalThis as unknown as CasePage).caseNames());
-  let passed = 0;
-  let failed = 0;
+  const verdicts = new SuiteVerdicts();
   for (const [index, { name, notInBrowser }] of cases.entries()) {
     if (notInBrowser !== null) {
       console.log(`left out: ${name}: ${notInBrowser}`);
@@ -62,11 +61,9 @@ async function runCases(page: Page): Promise<number> {
     const late = Bun.sleep(CASE_MS_MAX).then(() => `not over after ${CASE_MS_MAX} ms`);
     const run = page.evaluate((at) => (globalThis as unknown as CasePage).runCase(at), index);
     const error = await Promise.race([run, late]);
-    if (error === null) passed += 1;
-    else failed += 1;
-    if (error !== null) console.log(`failed: ${name}\n${error}`);
+    verdicts.judge(name, error === null ? [] : [error]);
   }
-  return closeSuite(passed, failed);
+  return verdicts.close();
 }
 
 /** Servers and proxies of the page's cases. */

@@ -22,7 +22,7 @@ import { parseArgs } from "node:util";
 import { isMinioThere, type MinioServer, startMinio } from "../../scripts/minio.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess, type Ports } from "./node-process.ts";
 import type { StreamFacts } from "./stream-facts.ts";
@@ -41,7 +41,6 @@ const STOP_MS_MAX = 30_000;
 const OLD_STREAMS_SAMPLED = 40;
 /** Looked at in each round: those under load, and what the last one created. */
 const RECENT_STREAMS = 600;
-const VIOLATIONS_SHOWN = 20;
 
 interface Round extends RoundLoad {
   readonly flags: readonly string[];
@@ -82,8 +81,7 @@ const { values } = parseArgs({
   },
 });
 
-let passed = 0;
-let failed = 0;
+const verdicts = new SuiteVerdicts();
 const readyMs: number[] = [];
 let minio: MinioServer | null = null;
 
@@ -103,8 +101,8 @@ async function main(rounds: number, seed: number): Promise<number> {
     await minio?.stop();
   }
   judgeReadiness();
-  if (failed > 0) console.log(`again with: bun test/cluster/kill-rounds.ts ${words}`);
-  return closeSuite(passed, failed);
+  if (verdicts.failed > 0) console.log(`again with: bun test/cluster/kill-rounds.ts ${words}`);
+  return verdicts.close();
 }
 
 /** Where a node with this directory keeps its objects. */
@@ -124,10 +122,10 @@ async function runDirectory(from: number, to: number, random: SeededRandom): Pro
     ...storageOf(from),
   };
   const load = new StreamLoad(options.ports, random);
-  const failedBefore = failed;
-  for (let number = from + 1; number <= to && failed === failedBefore; number++) await runRound(options, number, load, random);
-  if (failed === failedBefore) await closeDirectory(options, load);
-  if (failed > failedBefore || values.keep) console.log(`data directory and log are kept in ${folder}`);
+  const failedBefore = verdicts.failed;
+  for (let number = from + 1; number <= to && verdicts.failed === failedBefore; number++) await runRound(options, number, load, random);
+  if (verdicts.failed === failedBefore) await closeDirectory(options, load);
+  if (verdicts.failed > failedBefore || values.keep) console.log(`data directory and log are kept in ${folder}`);
   else rmSync(folder, { recursive: true, force: true });
 }
 
@@ -225,14 +223,7 @@ async function describeLog({ admin }: Ports): Promise<string> {
 }
 
 function closeRound(name: string, load: StreamLoad, problems: readonly string[]): void {
-  const violations = [...problems, ...load.streams.flatMap((facts) => facts.violations.splice(0))];
-  if (violations.length === 0) {
-    passed += 1;
-    return;
-  }
-  failed += 1;
-  console.log(`FAILED ${name}: ${violations.length} violations`);
-  for (const violation of violations.slice(0, VIOLATIONS_SHOWN)) console.log(`  ${violation}`);
+  verdicts.judge(name, [...problems, ...load.streams.flatMap((facts) => facts.violations.splice(0))]);
 }
 
 function judgeReadiness(): void {
@@ -243,10 +234,6 @@ function judgeReadiness(): void {
     `ready after the start of the process: median ${median.toFixed(0)} ms, worst ${worst.toFixed(0)} ms of ${sorted.length} starts`,
   );
   const medianMax = values.minio ? READY_MEDIAN_ON_MINIO_MS_MAX : READY_MEDIAN_MS_MAX;
-  if (median <= medianMax && worst <= READY_WORST_MS_MAX) {
-    passed += 1;
-    return;
-  }
-  failed += 1;
-  console.log(`FAILED: the median is held to ${medianMax} ms, the worst to ${READY_WORST_MS_MAX} ms`);
+  const isQuick = median <= medianMax && worst <= READY_WORST_MS_MAX;
+  verdicts.judge("starts", isQuick ? [] : [`the median is held to ${medianMax} ms, the worst to ${READY_WORST_MS_MAX} ms`]);
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { EXECUTABLE, freePorts, NodeProcess } from "../cluster/node-process.ts";
 import { closeWithoutChromium, launchChromium } from "../support/chromium.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 
 /** For a crowded machine. */
 const STEP_MS_MAX = 30_000;
@@ -52,16 +52,15 @@ async function runCases(page: Page, origin: string): Promise<number> {
     ["nothing was asked of another origin", async () => same(foreign, [])],
     ["the page's policy was never in the way", async () => same(complaints, [])],
   ];
-  let failed = 0;
+  const verdicts = new SuiteVerdicts();
   for (const [name, run] of cases) {
-    try {
-      await run();
-    } catch (error) {
-      failed += 1;
-      console.log(`failed: ${name}:`, error);
-    }
+    const problems = await run().then(
+      () => [],
+      (error: unknown) => [Bun.inspect(error)],
+    );
+    verdicts.judge(name, problems);
   }
-  return closeSuite(cases.length - failed, failed);
+  return verdicts.close();
 }
 
 async function showsAll(page: Page, origin: string): Promise<void> {

@@ -19,7 +19,7 @@ import { describeCounts, StreamLoad } from "../cluster/stream-load.ts";
 import { verifyStreams } from "../cluster/stream-reading.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 import { Drives } from "./drives.ts";
 import { killInFault, runStretch, takeViolations } from "./fault-stretch.ts";
 import { Rival } from "./rival.ts";
@@ -27,7 +27,6 @@ import { Rival } from "./rival.ts";
 const DRIVES = 4;
 /** Small, so that what the writers have under way fills it. */
 const BACKLOG_BYTES = 1 << 20;
-const VIOLATIONS_SHOWN = 20;
 
 /** Each but the first takes drives away that have just got what the ones that came back lack. */
 const FAULTS = [
@@ -47,8 +46,7 @@ const { values } = parseArgs({
 });
 const faultMs = Number(values.seconds) * 1000;
 
-let passed = 0;
-let failed = 0;
+const verdicts = new SuiteVerdicts();
 
 process.exit(isMinioThere() ? await main() : closeWithoutMinio());
 
@@ -81,15 +79,15 @@ async function main(): Promise<number> {
     const readyMs = await node.ready();
     console.log(`a kill and a start while ${START_AWAY.length} of ${DRIVES} drives are away: ready after ${(readyMs / 1000).toFixed(1)} s`);
     await verifyStreams(node.ports, load.streams, true);
-    judge("a kill and a start while drives are away", takeViolations(load));
+    verdicts.judge("a kill and a start while drives are away", takeViolations(load));
     const exitCode = await node.stop();
-    judge("a graceful stop", exitCode === 0 ? [] : [`the exit code was ${exitCode}: ${node.lastWords()}`]);
+    verdicts.judge("a graceful stop", exitCode === 0 ? [] : [`the exit code was ${exitCode}: ${node.lastWords()}`]);
     node = await NodeProcess.start(options);
     await verifyStreams(node.ports, load.streams, true);
-    judge("everything behind another start", takeViolations(load));
-    judge("no key was created twice", await rival.stop());
+    verdicts.judge("everything behind another start", takeViolations(load));
+    verdicts.judge("no key was created twice", await rival.stop());
   } catch (error) {
-    judge("the run", [error instanceof Error ? error.message : String(error)]);
+    verdicts.judge("the run", [error instanceof Error ? error.message : String(error)]);
   } finally {
     drives.giveBack();
     await node?.kill();
@@ -98,9 +96,9 @@ async function main(): Promise<number> {
   }
   const records = load.streams.reduce((sum, { tailMin }) => sum + tailMin, 0);
   console.log(`${load.streams.length} streams with ${records} records; ${rival.refusals} creates of taken keys refused`);
-  if (failed > 0 || values.keep) console.log(`data directory and log are kept in ${folder}`);
+  if (verdicts.failed > 0 || values.keep) console.log(`data directory and log are kept in ${folder}`);
   else rmSync(folder, { recursive: true, force: true });
-  return closeSuite(passed, failed);
+  return verdicts.close();
 }
 
 async function runFault(node: NodeProcess, load: StreamLoad, drives: Drives, away: readonly number[], isWritable: boolean): Promise<void> {
@@ -117,15 +115,5 @@ async function runFault(node: NodeProcess, load: StreamLoad, drives: Drives, awa
   );
   const own: string[] = [];
   if (isWritable && during.records === 0) own.push("no append was taken though the store takes writes");
-  judge(name, [...problems, ...own]);
-}
-
-function judge(name: string, problems: readonly string[]): void {
-  if (problems.length === 0) {
-    passed += 1;
-    return;
-  }
-  failed += 1;
-  console.log(`FAILED ${name}: ${problems.length} violations`);
-  for (const problem of problems.slice(0, VIOLATIONS_SHOWN)) console.log(`  ${problem}`);
+  verdicts.judge(name, [...problems, ...own]);
 }

@@ -18,7 +18,7 @@ import { describeCounts, StreamLoad } from "../cluster/stream-load.ts";
 import { verifyStreams } from "../cluster/stream-reading.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 import { FAULTS, type Fault, FaultProxy } from "./fault-proxy.ts";
 import { killInFault, runStretch, takeViolations } from "./fault-stretch.ts";
 
@@ -28,7 +28,6 @@ const BACKLOG_BYTES = 512 << 10;
 const CACHE_BYTES = 16 << 20;
 /** From the begin of the last fault until the node is killed in it: long enough for a call to give up its tries. */
 const KILL_MS = 4000;
-const VIOLATIONS_SHOWN = 20;
 
 const { values } = parseArgs({
   options: {
@@ -41,8 +40,7 @@ const { values } = parseArgs({
 const faultMs = Number(values.seconds) * 1000;
 const faults = FAULTS.filter((fault) => values.only.split(",").includes(fault));
 
-let passed = 0;
-let failed = 0;
+const verdicts = new SuiteVerdicts();
 
 process.exit(isMinioThere() ? await main() : closeWithoutMinio());
 
@@ -74,15 +72,15 @@ async function main(): Promise<number> {
     node = await NodeProcess.start(options);
     await closeRun(node, load);
   } catch (error) {
-    judge("the run", [error instanceof Error ? error.message : String(error)]);
+    verdicts.judge("the run", [error instanceof Error ? error.message : String(error)]);
   } finally {
     await node?.kill();
     await proxy.close();
     await minio.stop();
   }
-  if (failed > 0 || values.keep) console.log(`data directory and log are kept in ${folder}`);
+  if (verdicts.failed > 0 || values.keep) console.log(`data directory and log are kept in ${folder}`);
   else rmSync(folder, { recursive: true, force: true });
-  return closeSuite(passed, failed);
+  return verdicts.close();
 }
 
 async function runFault(fault: Fault, node: NodeProcess, proxy: FaultProxy, load: StreamLoad): Promise<void> {
@@ -97,7 +95,7 @@ async function runFault(fault: Fault, node: NodeProcess, proxy: FaultProxy, load
   console.log(
     `${fault}: ${describeCounts(during)}; taken again after ${recovered}; then ${describeCounts(after)}; at most ${residentBytes >> 20} MiB`,
   );
-  judge(fault, [...problems, ...own]);
+  verdicts.judge(fault, [...problems, ...own]);
 }
 
 /** Faults under which nothing, or no upload, gets through: the bounded buffer fills. */
@@ -113,7 +111,7 @@ async function closeRun(node: NodeProcess, load: StreamLoad): Promise<void> {
   if (exitCode !== 0) problems.push(`the graceful stop had the exit code ${exitCode}: ${node.lastWords()}`);
   const records = load.streams.reduce((sum, { tailMin }) => sum + tailMin, 0);
   console.log(`all of ${load.streams.length} streams with ${records} records read again after a kill; gc ${gc}`);
-  judge("everything after a kill", problems);
+  verdicts.judge("everything after a kill", problems);
 }
 
 async function readGc({ ports }: NodeProcess): Promise<string> {
@@ -121,14 +119,4 @@ async function readGc({ ports }: NodeProcess): Promise<string> {
   const answer = await connection.request({ method: "GET", path: "/admin/cluster" });
   connection.close();
   return JSON.stringify((JSON.parse(answer?.body.toString() ?? "{}") as { gc?: unknown }).gc);
-}
-
-function judge(name: string, problems: readonly string[]): void {
-  if (problems.length === 0) {
-    passed += 1;
-    return;
-  }
-  failed += 1;
-  console.log(`FAILED ${name}: ${problems.length} violations`);
-  for (const problem of problems.slice(0, VIOLATIONS_SHOWN)) console.log(`  ${problem}`);
 }

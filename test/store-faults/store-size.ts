@@ -16,7 +16,7 @@ import { isMinioThere, MINIO_BUCKET, startMinio } from "../../scripts/minio.ts";
 import { HttpConnection } from "../cluster/http-connection.ts";
 import { EXECUTABLE, freePorts, NodeProcess } from "../cluster/node-process.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
-import { closeSuite } from "../support/test-report.ts";
+import { SuiteVerdicts } from "../support/test-report.ts";
 
 const CLUSTER = "size";
 const SHARE_MAX = 1.3;
@@ -43,11 +43,7 @@ async function main(): Promise<number> {
   const options = { program: EXECUTABLE, ports, dataDirectory: join(folder, "data"), logPath: join(folder, "log"), flags };
   const client = minio.client();
   let node: NodeProcess | null = null;
-  let failed = 0;
-  const judge = (isRight: boolean, what: string) => {
-    if (!isRight) failed += 1;
-    console.log(`${isRight ? "ok" : "FAILED"}  ${what}`);
-  };
+  const verdicts = new SuiteVerdicts();
   try {
     node = await NodeProcess.start(options);
     await each(node, streams, (connection, at) => send(connection, "PUT", path(at), 201));
@@ -64,25 +60,24 @@ async function main(): Promise<number> {
     const startedMs = performance.now();
     const size = await settledBytes(client);
     const seconds = Math.round((performance.now() - startedMs - QUIET_MS) / 1000);
-    judge(
-      size <= live * SHARE_MAX,
-      `${mib(size)} MiB of data objects for ${mib(live)} MiB that are live: ${(size / live).toFixed(2)}, after ${seconds} s`,
-    );
+    console.log(`${mib(size)} MiB of data objects for ${mib(live)} MiB that are live: ${(size / live).toFixed(2)}, after ${seconds} s`);
+    verdicts.judge("the size of the data objects", size <= live * SHARE_MAX ? [] : [`more than ${SHARE_MAX} times what is live`]);
     let wrong = 0;
     await each(node, streams, async (connection, at) => {
       if (!(await isWhole(connection, at))) wrong += 1;
     });
-    judge(wrong === 0, `each of ${streams} streams reads as it should${wrong === 0 ? "" : `, except ${wrong}`}`);
-    judge((await node.stop()) === 0, "a graceful stop");
+    verdicts.judge("each stream reads as it should", wrong === 0 ? [] : [`except ${wrong} of ${streams}`]);
+    const exitCode = await node.stop();
+    verdicts.judge("a graceful stop", exitCode === 0 ? [] : [`the exit code was ${exitCode}: ${node.lastWords()}`]);
   } catch (error) {
-    judge(false, error instanceof Error ? error.message : String(error));
+    verdicts.judge("the run", [error instanceof Error ? error.message : String(error)]);
   } finally {
     await node?.kill();
     client.destroy();
     await minio.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-  return closeSuite(3 - failed, failed);
+  return verdicts.close();
 }
 
 function path(at: number): string {
