@@ -10,6 +10,7 @@ import { isPicoError, PicoError } from "../../src/lib/errors.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
 import { codeOf } from "../support/code-of.ts";
+import { holdUpload } from "../support/held-upload.ts";
 import { record, TestNode } from "../support/test-node.ts";
 
 interface ForgedEntry {
@@ -139,22 +140,13 @@ describe("a recovery that is tried again", () => {
     await node.create("/a");
     for (const body of ["0", "1", "2"]) await node.append("/a", body);
     node.kill();
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const { create } = node.store;
-    node.store.create = async (key, bytes) => {
-      if (key.includes("/data/")) {
-        begun.resolve();
-        await gate.promise;
-      }
-      return create.call(node.store, key, bytes);
-    };
+    const upload = holdUpload(node.store);
     const next = node.successor();
     const starting = next.start(2);
-    await begun.promise;
+    await upload.begun;
     await next.engine.trimmer.trimNow();
     expect(await next.wal.list(SELF, 0)).toEqual([1, 2, 3, 4]);
-    gate.resolve();
+    upload.letGo();
     await starting;
     await next.engine.trimmer.trimNow();
     // The tombstone.
