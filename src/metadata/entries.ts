@@ -78,7 +78,12 @@ export interface ObjectEntry {
   readonly destroyedAtMs: number | null;
 }
 
+/** Of the store keys of all data objects. */
+export function objectPrefix(clusterId: string): string {
+  return `${clusterId}/data/`;
+}
+
 /** Store key of a data object: `<cluster>/data/<random>/<object id>`. */
 export function objectKey(clusterId: string, entry: { readonly random: string; readonly objectId: number }): string {
-  return `${clusterId}/data/${entry.random}/${entry.objectId}`;
+  return `${objectPrefix(clusterId)}${entry.random}/${entry.objectId}`;
 }

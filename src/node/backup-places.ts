@@ -1,10 +1,10 @@
 /**
  * Where a backup reads and writes, checked before anything is copied.
  */
-import fs from "node:fs/promises";
 import { PicoError } from "../lib/errors.ts";
 import { makeFolder } from "../storage/durable-folder.ts";
-import { errnoOf, fileError } from "../storage/file-error.ts";
+import { inFiles } from "../storage/file-error.ts";
+import { lookAtPath, namesInFolder, type PathFacts } from "../storage/path-facts.ts";
 import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
 import type { StoredPlaces } from "./settings.ts";
 
@@ -24,35 +24,25 @@ export async function findSources({ clusterId, metadata, storage, wal }: StoredP
   if (storage.kind === "s3") throw inBucket("the storage", storage.place);
   if (wal.kind === "s3") throw inBucket("the WAL", wal.place);
   const sources = { clusterId, metadataPath: metadata.path, objectsDirectory: storage.directory, walDirectory: wal.directory };
-  await assertPlace(sources.metadataPath, "metadata", "--data-dir or --meta-url", (stats) => stats.isFile());
-  await assertPlace(sources.objectsDirectory, "objects", "--data-dir or --storage", (stats) => stats.isDirectory());
-  await assertPlace(sources.walDirectory, "write-ahead log", "--data-dir or --wal", (stats) => stats.isDirectory());
+  await assertPlace(sources.metadataPath, "metadata", "--data-dir or --meta-url", "file");
+  await assertPlace(sources.objectsDirectory, "objects", "--data-dir or --storage", "folder");
+  await assertPlace(sources.walDirectory, "write-ahead log", "--data-dir or --wal", "folder");
   return sources;
 }
 
-async function assertPlace(
-  path: string,
-  what: string,
-  flags: string,
-  isRight: (stats: { isFile(): boolean; isDirectory(): boolean }) => boolean,
-): Promise<void> {
-  const stats = await inFiles("open", path, () =>
-    fs.stat(path).catch((error) => (errnoOf(error) === "ENOENT" ? null : Promise.reject(error))),
-  );
-  if (stats !== null && isRight(stats)) return;
+async function assertPlace(path: string, what: string, flags: string, kind: PathFacts["kind"]): Promise<void> {
+  const facts = await lookAtPath(path);
+  if (facts?.kind === kind) return;
   throw refusedPlace(
-    `there is no node's state here: ${path}, its ${what}, ${stats === null ? "is missing" : "is something else"}; name the node's own with ${flags}`,
+    `there is no node's state here: ${path}, its ${what}, ${facts === null ? "is missing" : "is something else"}; name the node's own with ${flags}`,
     path,
   );
 }
 
 /** Makes the folder if missing; throws `settings` (fact `isStartup`) unless it is empty. */
 export async function prepareTarget(target: string): Promise<void> {
-  const names = await inFiles("open", target, async () => {
-    await makeFolder(target);
-    return fs.readdir(target);
-  });
-  if (names.length > 0) throw refusedPlace(`--to ${target} is not empty; name a new or an empty folder`, target);
+  await inFiles("open", target, () => makeFolder(target));
+  if ((await namesInFolder(target)).length > 0) throw refusedPlace(`--to ${target} is not empty; name a new or an empty folder`, target);
 }
 
 function notInFiles(what: string): PicoError {
@@ -71,13 +61,4 @@ function inBucket(what: string, place: S3Place): PicoError {
 
 function refusedPlace(message: string, path: string): PicoError {
   return new PicoError("settings", message, { path, isStartup: true });
-}
-
-/** Runs calls of `node:fs` and gives their errors the codes of the server. */
-export async function inFiles<T>(operation: string, path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw fileError(operation, path, null, error);
-  }
 }

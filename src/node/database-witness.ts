@@ -22,7 +22,8 @@ import { formatRegistration, type RegistrationName, sameRegistration } from "../
 import type { RegistrationEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { View } from "../metadata/view.ts";
-import { listAll, type ObjectStore } from "../storage/object-store.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import { STORED_TRACES } from "./stored-traces.ts";
 
 export interface StoresOfCluster {
   readonly metadata: Metadata;
@@ -43,13 +44,13 @@ export async function assertDatabaseFitsStores(cluster: StoresOfCluster): Promis
   await assertLogReachesMarker(cluster);
   // Listed first: what another node registers meanwhile is then known below.
   const registrations = await wal.registrations();
-  const object = await firstObject(store, clusterId);
+  const object = await STORED_TRACES.dataObject(cluster);
   await metadata.catchUp();
   const { view } = metadata;
   const unknown = registrations.find(({ nodeId, nodeEpoch }) => nodeEpoch > (view.node(nodeId)?.lastEpoch ?? -1));
   if (unknown !== undefined)
     throw mismatch(`it does not know the registration ${formatRegistration(unknown)}, whose WAL is in ${wal.description}`);
-  if (view.appliedIndex === 0 && object !== null) throw mismatch(`it is empty, and ${store.description} holds ${object}`);
+  if (view.appliedIndex === 0 && object !== null) throw mismatch(`it is empty, and ${object}`);
   if (wal.kind === "local") {
     const absent = walWithoutFiles(view, nodeId, registrations);
     if (absent !== null) throw missingWal(absent, wal.description);
@@ -57,7 +58,7 @@ export async function assertDatabaseFitsStores(cluster: StoresOfCluster): Promis
   const elsewhere = walElsewhere(view, nodeId, wal, registrations);
   if (elsewhere !== null) throw otherWal(elsewhere, wal);
   // Listed again: the first object of all may have come meanwhile.
-  if (object === null && hasLiveObject(view) && (await firstObject(store, clusterId)) === null) {
+  if (object === null && hasLiveObject(view) && (await STORED_TRACES.dataObject(cluster)) === null) {
     throw new PicoError(
       "corrupt",
       `the database knows data objects, and ${store.description} has none of cluster ${clusterId}; name the node's own with --data-dir, --storage and --cluster-id, or restore a backup`,
@@ -121,11 +122,6 @@ export function hasSurelyWritten({ committedNumber }: RegistrationEntry): boolea
 function hasLiveObject(view: View): boolean {
   for (const { state } of view.objects()) if (state === "live") return true;
   return false;
-}
-
-async function firstObject(store: ObjectStore, clusterId: string): Promise<string | null> {
-  for await (const { key } of listAll(store, `${clusterId}/data/`, 1)) return key;
-  return null;
 }
 
 /** For a life on local disk that has written, and of whose WAL there is no file at `place`. */

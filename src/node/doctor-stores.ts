@@ -1,13 +1,12 @@
 /** Whether the stores hold what a database that is missing, or empty, would not know: then no node starts. */
-import fs from "node:fs/promises";
 import { parseWalFileName } from "../engine/wal-file.ts";
 import { ObjectWal } from "../engine/wal-store-object.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { silentLogger } from "../lib/log.ts";
 import { systemRandom } from "../lib/random.ts";
-import { isAbsence } from "../storage/file-error.ts";
 import { listFiles } from "../storage/file-object-list.ts";
+import { namesInFolder } from "../storage/path-facts.ts";
 import type { S3ObjectStore } from "../storage/s3-object-store.ts";
 import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import type { S3Place } from "../storage/s3-place.ts";
@@ -56,7 +55,6 @@ async function lookAtWal({ wal, clusterId }: Settings, openBucket: Opener): Prom
   if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId);
   if (wal.kind === "memory") return { description: "memory:", registrations: async () => [] };
   const { directory } = wal;
-  const names = await fs.readdir(directory).catch((error: unknown) => (isAbsence(error) ? [] : Promise.reject(error)));
-  const found = names.flatMap((name) => parseWalFileName(name)?.registration ?? []);
+  const found = (await namesInFolder(directory)).flatMap((name) => parseWalFileName(name)?.registration ?? []);
   return { description: `local disk at ${directory}`, registrations: async () => found };
 }

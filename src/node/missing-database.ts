@@ -3,25 +3,16 @@
  * they hold, and refuses (`database-witness.ts`). A file that such a start has made would only be in the way of the one
  * that belongs there: so this is asked before any is made.
  */
-import fs from "node:fs/promises";
-import { markerPrefix } from "../engine/store-marker.ts";
-import type { WalStore } from "../engine/wal-store.ts";
 import { backOffMs } from "../lib/back-off.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import { START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
-import { formatRegistration } from "../lib/registration.ts";
-import { mirrorPrefix } from "../mirror/mirror-object.ts";
-import { isAbsence } from "../storage/file-error.ts";
-import type { ObjectStore } from "../storage/object-store.ts";
-import { inFiles } from "./backup-places.ts";
+import { isUnwritten } from "../storage/path-facts.ts";
+import { STORED_TRACES, type TracedStores } from "./stored-traces.ts";
 
-export interface StoresBeside {
-  readonly store: Pick<ObjectStore, "description" | "list">;
-  readonly wal: Pick<WalStore, "description" | "registrations">;
-  readonly clusterId: string;
+export interface StoresBeside extends TracedStores {
   /** The node mirrors its log, and so refuses a mirror that is not its own. */
   readonly isMirrored: boolean;
 }
@@ -48,12 +39,12 @@ interface StartSeams {
  */
 export async function assertDatabaseNotMissing(path: string, stores: StoresBeside, seams: StartSeams): Promise<void> {
   const { clock, random, log, stopping } = seams;
-  if (!(await isDatabaseAbsent(path))) return;
+  if (!(await isUnwritten(path))) return;
   for (let attempt = 1; ; attempt++) {
     try {
       const trace = await findTrace(stores);
       // Another process may have made it meanwhile, and its first objects with it.
-      if (trace === null || !(await isDatabaseAbsent(path))) return;
+      if (trace === null || !(await isUnwritten(path))) return;
       throw new PicoError("corrupt", `${describeMissing(`there is no database at ${path}`, trace)}. Nothing was made or changed`, {
         where: "the database",
       });
@@ -66,29 +57,15 @@ export async function assertDatabaseNotMissing(path: string, stores: StoresBesid
   }
 }
 
-/** An empty file is none. */
-export async function isDatabaseAbsent(path: string): Promise<boolean> {
-  return inFiles("open", path, async () => {
-    try {
-      const stats = await fs.stat(path);
-      return stats.isFile() && stats.size === 0;
-    } catch (error) {
-      if (isAbsence(error)) return true;
-      throw error;
-    }
-  });
-}
-
 /** Null: a new database may begin here. Throws as the stores do. */
-export async function findTrace({ store, wal, clusterId, isMirrored }: StoresBeside): Promise<StoredTrace | null> {
-  const firstKey = async (prefix: string) => (await store.list(prefix, { after: null, limit: 1 })).objects[0]?.key ?? null;
-  const mirrored = await firstKey(mirrorPrefix(clusterId));
-  const isRestorable = mirrored !== null;
-  const key = (await firstKey(markerPrefix(clusterId))) ?? (await firstKey(`${clusterId}/data/`)) ?? (isMirrored ? mirrored : null);
-  if (key !== null) return { what: `${store.description} holds ${key}`, isRestorable };
-  const [registration] = await wal.registrations();
-  if (registration === undefined) return null;
-  return { what: `${wal.description} holds the WAL of registration ${formatRegistration(registration)}`, isRestorable };
+export async function findTrace(stores: StoresBeside): Promise<StoredTrace | null> {
+  for (const [kind, find] of Object.entries(STORED_TRACES)) {
+    // One that is not kept up is in nobody's way.
+    if (kind === "mirror" && !stores.isMirrored) continue;
+    const what = await find(stores);
+    if (what !== null) return { what, isRestorable: (await STORED_TRACES.mirror(stores)) !== null };
+  }
+  return null;
 }
 
 /** `lack`: what is known of the database. */

@@ -12,10 +12,10 @@ import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
 import { makeFolder, syncFolder } from "../storage/durable-folder.ts";
-import { errnoOf } from "../storage/file-error.ts";
+import { inFiles } from "../storage/file-error.ts";
+import { isUnwritten, lookAtPath } from "../storage/path-facts.ts";
 import { ProcessLock } from "../storage/process-lock.ts";
 import { formatS3Place, type S3Place } from "../storage/s3-place.ts";
-import { inFiles } from "./backup-places.ts";
 import { openStoresAlone } from "./node-parts.ts";
 import { type RestoreReport, restoreDatabase } from "./restore.ts";
 import type { RestoreProgress } from "./restore-options.ts";
@@ -138,8 +138,7 @@ function databasePath({ metadata, storage }: StoredPlaces): string {
 async function assertAbsent(path: string): Promise<void> {
   for (const companion of COMPANIONS) {
     const name = `${path}${companion}`;
-    const stats = await inFiles("open", name, () => fs.stat(name).catch((error) => (isMissing(error) ? null : Promise.reject(error))));
-    if (stats === null || (stats.isFile() && stats.size === 0)) continue;
+    if (await isUnwritten(name)) continue;
     throw new PicoError(
       "settings",
       `${name} is there already: a restore makes a database and replaces none; move it away, or name another place with --meta-url or --data-dir`,
@@ -161,14 +160,9 @@ async function putInPlace(unfinished: string, path: string): Promise<void> {
     } finally {
       await file.close();
     }
-    const empty = await fs.stat(path).catch((error) => (isMissing(error) ? null : Promise.reject(error)));
-    if (empty?.size === 0) await fs.rm(path);
+    if ((await lookAtPath(path))?.sizeBytes === 0) await fs.rm(path);
     await fs.link(unfinished, path);
     await fs.rm(unfinished);
     await syncFolder(dirname(path));
   });
-}
-
-function isMissing(error: unknown): boolean {
-  return errnoOf(error) === "ENOENT";
 }

@@ -3,7 +3,7 @@ import { listMarkers, readMarker } from "../engine/store-marker.ts";
 import { PicoError } from "../lib/errors.ts";
 import { formatCount } from "../lib/format-count.ts";
 import { RESTORE_ITEMS_MAX } from "../lib/limits.ts";
-import { objectKey } from "../metadata/entries.ts";
+import { objectKey, objectPrefix } from "../metadata/entries.ts";
 import { mirrorPrefix } from "../mirror/mirror-object.ts";
 import { listAll } from "../storage/object-store.ts";
 import type { RestoreOptions } from "./restore-options.ts";
@@ -49,7 +49,7 @@ export async function compareObjects(options: RestoreOptions, { metadata }: Rest
   const wanted = missing.size;
   const result = { orphanCount: 0, orphanBytes: 0, objectIdMax: 0 };
   let seen = 0;
-  for await (const { key, sizeBytes } of listAll(store, `${clusterId}/data/`)) {
+  for await (const { key, sizeBytes } of listAll(store, objectPrefix(clusterId))) {
     onProgress({ step: "objects", done: ++seen });
     const objectId = Number(key.slice(key.lastIndexOf("/") + 1));
     if (!Number.isSafeInteger(objectId)) continue;

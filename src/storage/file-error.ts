@@ -29,6 +29,15 @@ export function fileError(operation: string, path: string, key: string | null, e
   );
 }
 
+/** Runs calls of `node:fs` and gives their errors the codes of the server. */
+export async function inFiles<T>(operation: string, path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fileError(operation, path, null, error);
+  }
+}
+
 function rightsAdvice(errno: string | null): string {
   return errno === "EACCES" || errno === "EROFS" ? "; give the node's user the right to write there, or name another place" : "";
 }

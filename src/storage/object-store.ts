@@ -59,7 +59,7 @@ export interface ObjectStore {
 }
 
 /** Every key under `prefix`, page by page. An error of any page fails the whole walk. */
-export async function* listAll(store: ObjectStore, prefix: string, pageSize = 1000): AsyncGenerator<ListedObject> {
+export async function* listAll(store: Pick<ObjectStore, "list">, prefix: string, pageSize = 1000): AsyncGenerator<ListedObject> {
   let after: string | null = null;
   do {
     const page: ListPage = await store.list(prefix, { after, limit: pageSize });
