@@ -38,6 +38,9 @@ export function nodeState(feed) {
     return { state: "bad", short: "Unreachable", long: `The node has not answered${since}` };
   }
   if (ready === null) return { state: "quiet", short: "Connecting", long: "Waiting for the first answer" };
+  if (ready.ready && ready.stalled) {
+    return { state: "bad", short: "Stalled", long: "This node reads, and takes no appends: its write-ahead log is stalled" };
+  }
   if (ready.ready) return { state: "good", short: "Ready", long: "This node is ready" };
   if (ready.phase === "stopping" || !ready.serving) return { state: "warn", short: "Stopping", long: "This node is stopping" };
   return { state: "warn", short: "Not ready", long: `This node is ${phaseWords(ready)}` };

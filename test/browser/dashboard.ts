@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { eventually } from "../cluster/eventually.ts";
-import { EXECUTABLE, freePorts, NodeProcess, type Ports } from "../cluster/node-process.ts";
+import { EXECUTABLE, freePorts, type NodeOptions, NodeProcess, type Ports } from "../cluster/node-process.ts";
 import { launchChromium } from "../support/chromium.ts";
 
 /** For a crowded machine: what a test waits for, unless it says otherwise. */
@@ -28,6 +28,7 @@ export const HOSTILE = `"><img src=x onerror="window.${CANARY}=1"><script>window
 
 export class Dashboard implements AsyncDisposable {
   readonly sightings: Sightings = { foreignRequests: [], complaints: [] };
+  readonly #options: NodeOptions;
   readonly #folder: string;
   readonly #contexts: BrowserContext[] = [];
   #node: NodeProcess;
@@ -36,19 +37,21 @@ export class Dashboard implements AsyncDisposable {
     readonly ports: Ports,
     readonly browser: Browser,
     folder: string,
+    options: NodeOptions,
     node: NodeProcess,
   ) {
     this.#folder = folder;
+    this.#options = options;
     this.#node = node;
   }
 
-  static async start(): Promise<Dashboard> {
+  static async start(given: Pick<NodeOptions, "flags" | "environment"> = {}): Promise<Dashboard> {
     const folder = mkdtempSync(join(tmpdir(), "pico-dashboard-"));
     const ports = await freePorts();
     const browser = await launchChromium();
     if (browser === null) throw new Error("no Chromium is there");
-    const node = await NodeProcess.start(nodeOptions(folder, ports));
-    return new Dashboard(ports, browser, folder, node);
+    const options = { program: EXECUTABLE, dataDirectory: join(folder, "data"), ports, logPath: join(folder, "log"), ...given };
+    return new Dashboard(ports, browser, folder, options, await NodeProcess.start(options));
   }
 
   get adminUrl(): string {
@@ -93,7 +96,7 @@ export class Dashboard implements AsyncDisposable {
 
   /** Starts the node again on the same ports and data. */
   async restart(): Promise<void> {
-    this.#node = await NodeProcess.start(nodeOptions(this.#folder, this.ports));
+    this.#node = await NodeProcess.start(this.#options);
   }
 
   /** Whether anything of a hostile text came to life on the page. */
@@ -129,8 +132,4 @@ export class Dashboard implements AsyncDisposable {
 /** Waits until an expression holds in the page. The page's policy forbids what Playwright would wait with. */
 export async function until(page: Page, expression: string): Promise<void> {
   await eventually(expression, () => page.evaluate<boolean>(expression), WAIT_MS_MAX);
-}
-
-function nodeOptions(folder: string, ports: Ports) {
-  return { program: EXECUTABLE, dataDirectory: join(folder, "data"), ports, logPath: join(folder, "log") };
 }
