@@ -217,7 +217,7 @@ export class Engine {
       uploadSegments: settings.uploadSegments,
       uploadIntervalMs: settings.uploadIntervalMs,
       signal: this.#aborted.signal,
-      onLook: () => this.#answerLate(),
+      onLook: () => this.#look(),
       onUploaded: (segments) => this.#uploaded(segments),
       onFailed: (error) => this.#fail(error),
     });
@@ -374,7 +374,7 @@ export class Engine {
   }
 
   #segmentDurable(segment: WalSegment): void {
-    if (this.#outage.failures > 0 && !this.isStalled) this.#outage.succeeded();
+    this.#tellIfOver();
     const cached = this.#undurable.get(segment.number);
     if (cached === undefined) return; // A proof: it holds no entry.
     this.#undurable.delete(segment.number);
@@ -386,11 +386,21 @@ export class Engine {
     this.#uploads?.noteDurable(segment.number);
   }
 
-  /** Answers those who wait for a stalled WAL for too long; their entries stay under way. */
-  #answerLate(): void {
+  #look(): void {
+    // The answer that ends a silence comes while the writer still counts it, and no other may follow.
+    this.#tellIfOver();
     if (this.#writer?.isStalled !== true) return;
     // No attempt has failed: the first one has no answer yet.
     if (this.#outage.failures === 0) this.#outage.failed(silent());
+    this.#answerLate();
+  }
+
+  #tellIfOver(): void {
+    if (this.#outage.failures > 0 && !this.isStalled) this.#outage.succeeded();
+  }
+
+  /** Answers those who wait for a stalled WAL for too long; their entries stay under way. */
+  #answerLate(): void {
     const lateMs = this.#components.clock.monotonicMs() - STALL_ANSWER_MS;
     for (const cached of this.#undurable.values()) {
       if (cached.startedMs > lateMs) return;
