@@ -191,7 +191,9 @@ export class Engine {
 
   /** Begins to take appends under `registration`, whose WAL is empty. */
   async start(registration: RegistrationName): Promise<void> {
-    const { wal, clock, random, uploader, settings } = this.#components;
+    const { wal, clock, random, uploader, metadata, settings } = this.#components;
+    const entry = metadata.view.registration(registration);
+    assert(entry !== null, "who writes a WAL is registered");
     await wal.begin(registration);
     this.#registration = registration;
     const writer = new WalWriter({
@@ -201,6 +203,9 @@ export class Engine {
       random,
       segmentBytes: settings.segmentBytes,
       lingerMs: settings.lingerMs,
+
+      fenceableMs: entry.failoverTimeoutMs,
+      lastHeartbeat: () => metadata.lastHeartbeat,
       onDurable: (segment) => this.#segmentDurable(segment),
       onRetry: (error) => this.#outage.failed(error),
       onFenced: (error) => this.#fail(error),

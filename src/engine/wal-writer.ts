@@ -16,6 +16,8 @@
  *   ever offered for it.
  * - `onDurable` is called once a segment, in number order, only when it and all below it are durable. It
  *   is the only ground for an acknowledgement: a bare count of another registration says nothing.
+ * - What proves too old is held: where the answer for a segment comes so late that another node may have fenced this
+ *   one since (its process stood still), it counts once a heartbeat or a segment sent behind it has been taken.
  * - An outcome that is not known is settled by reading back, never assumed (`wal-settlement.ts`).
  * - Once fenced, failed or abandoned the writer is dead for good: nothing more becomes durable, whatever
  *   creates are still under way, and everyone who waits is told.
@@ -26,9 +28,10 @@ import type { Clock, Timer } from "../lib/clock.ts";
 import { DurationHistogram } from "../lib/duration-histogram.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import { fencedNode } from "../lib/fenced-node.ts";
-import { SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, STALL_ANSWER_MS, WAL_SLAB_BYTES } from "../lib/limits.ts";
+import { FENCE_DOUBT_MARGIN_MS, SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, STALL_ANSWER_MS, WAL_SLAB_BYTES } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
+import { ageMs, type SentAt, sentNow } from "../lib/sent-at.ts";
 import { describeSegment, encodeSegmentHeader, reserveSegmentHeader, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
 import { settleSegment } from "./wal-settlement.ts";
 import type { WalStore } from "./wal-store.ts";
@@ -97,6 +100,10 @@ export interface WalWriterOptions {
   readonly segmentBytes?: number;
   /** How long an idle WAL collects before it writes; 0 writes at the end of the turn. */
   readonly lingerMs?: number;
+  /** Others fence this registration no sooner than this from its last sign of life. @default Infinity: nobody else can */
+  readonly fenceableMs?: number;
+  /** When the last heartbeat that was taken had been sent; null before the first. @default none ever */
+  readonly lastHeartbeat?: () => SentAt | null;
   /** The segment and all below it are durable. Must not throw. */
   readonly onDurable: (segment: WalSegment) => void;
   /** The store did not take a segment, which is offered again. Must not throw. */
@@ -110,8 +117,8 @@ export interface WalWriterOptions {
 /** A sealed segment on its way. */
 interface Flight {
   readonly segment: WalSegment;
-  /** Monotonic time just before the first attempt. */
-  sentMs: number;
+  /** Just before the first attempt. */
+  sentAt: SentAt;
   isSettled: boolean;
 }
 
@@ -127,6 +134,9 @@ export interface WalFigures {
   /** From the first attempt of a segment to its confirmation. */
   readonly flushes: DurationHistogram;
 }
+
+/** Of what was not sent yet. */
+const NEVER: SentAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
 interface DurableWaiter {
   readonly number: number;
@@ -152,6 +162,8 @@ export class WalWriter {
   #settledBytes = 0;
   readonly #flushes = new DurationHistogram();
   #trimPoint = 0;
+  /** Monotonic time at which an answer was found to be too late; null while there is nothing to prove. */
+  #doubtMs: number | null = null;
   #provenMs = Number.NEGATIVE_INFINITY;
   #sealIsDue = false;
   #linger: Timer | null = null;
@@ -195,7 +207,7 @@ export class WalWriter {
   get isStalled(): boolean {
     if (this.#retrying > 0) return true;
     const oldest = this.#flights[0];
-    return oldest !== undefined && this.#unsent > 0 && this.#options.clock.monotonicMs() - oldest.sentMs >= STALL_ANSWER_MS;
+    return oldest !== undefined && this.#unsent > 0 && this.#options.clock.monotonicMs() - oldest.sentAt.monotonicMs >= STALL_ANSWER_MS;
   }
 
   /**
@@ -338,7 +350,7 @@ export class WalWriter {
     this.#linger?.cancel();
     if (this.#linger !== null) this.#sealIsDue = false;
     this.#linger = null;
-    const flight = { segment, sentMs: 0, isSettled: false };
+    const flight = { segment, sentAt: NEVER, isSettled: false };
     this.#flights.push(flight);
     this.#send();
     return flight;
@@ -358,7 +370,7 @@ export class WalWriter {
   async #fly(flight: Flight): Promise<void> {
     try {
       const { segment } = flight;
-      flight.sentMs = this.#options.clock.monotonicMs();
+      flight.sentAt = sentNow(this.#options.clock);
       // Awaited, so that no outcome, be it the writer's end, comes before the append that sealed has returned.
       const outcome = await this.#offer(segment);
       if (this.#failure !== null) return;
@@ -397,30 +409,57 @@ export class WalWriter {
     this.#acknowledge();
     this.#settledCount += 1;
     this.#settledBytes += flight.segment.length;
-    this.#flushes.record(this.#options.clock.monotonicMs() - flight.sentMs);
+    this.#flushes.record(this.#options.clock.monotonicMs() - flight.sentAt.monotonicMs);
     if (this.#failure !== null) return;
     this.#send();
     // What collected while all places were taken has waited long enough; a turn or linger under way goes on.
     if (!this.#sealIsDue && this.#hasEntries() && this.#hasRoom()) this.#sealOpen();
   }
 
-  /** Tells of every settled segment that has no unsettled one below it. */
+  /** Tells of every settled segment that has no unsettled one below it, unless this registration may be over. */
   #acknowledge(): void {
-    let count = 0;
-    while (this.#failure === null) {
-      const flight = this.#flights[count];
-      if (flight === undefined || !flight.isSettled) break;
-      count++;
-      assert(flight.segment.number === this.#durableNumber + 1, "segments become durable in number order");
-      flight.segment.state = "durable";
-      this.#durableNumber = flight.segment.number;
-      this.#provenMs = flight.sentMs;
-      this.#options.onDurable(flight.segment);
+    const firstUnsettled = this.#flights.findIndex(({ isSettled }) => !isSettled);
+    const settled = this.#flights.slice(0, firstUnsettled < 0 ? this.#flights.length : firstUnsettled);
+    const youngest = settled.at(-1);
+    if (youngest === undefined) return;
+    if (!this.#isProof(youngest)) {
+      this.#askForProof();
+      return;
     }
-    if (this.#failure !== null) return;
-    this.#flights.splice(0, count);
-    this.#unsent -= count;
+    this.#doubtMs = null;
+    for (const { segment, sentAt } of settled) {
+      assert(segment.number === this.#durableNumber + 1, "segments become durable in number order");
+      segment.state = "durable";
+      this.#durableNumber = segment.number;
+      this.#provenMs = sentAt.monotonicMs;
+      this.#options.onDurable(segment);
+      if (this.#failure !== null) return;
+    }
+    this.#flights.splice(0, settled.length);
+    this.#unsent -= settled.length;
     this.#wakeWaiters();
+  }
+
+  /**
+   * Whether this settled segment, the youngest, shows that nobody had fenced this registration lately. One sent behind a doubt
+   * does, however long it took: its number was free then, so no tombstone lay below it; and a slow store must not stop appends.
+   */
+  #isProof({ sentAt }: Flight): boolean {
+    const { clock, fenceableMs = Number.POSITIVE_INFINITY, lastHeartbeat } = this.#options;
+    if (this.#doubtMs !== null && sentAt.monotonicMs >= this.#doubtMs) return true;
+    const doubtfulMs = fenceableMs - FENCE_DOUBT_MARGIN_MS;
+    if (ageMs(sentAt, clock) < doubtfulMs) return true;
+    const heartbeat = lastHeartbeat?.() ?? null;
+    return heartbeat !== null && ageMs(heartbeat, clock) < doubtfulMs;
+  }
+
+  /** Once a doubt: whatever is sent from here on proves it, an empty segment where nothing waits to be sent. */
+  #askForProof(): void {
+    if (this.#doubtMs !== null) return;
+    this.#doubtMs = this.#options.clock.monotonicMs();
+    if (this.#unsent < this.#flights.length) return;
+    this.#openSegment();
+    this.#sealOpen();
   }
 
   #wakeWaiters(): void {
@@ -438,7 +477,7 @@ export class WalWriter {
     this.#openSegment();
     const flight = this.#sealOpen();
     await this.whenDurable(flight.segment.number);
-    return flight.sentMs;
+    return flight.sentAt.monotonicMs;
   }
 
   #fencedAt(number: number, by: RegistrationName | null): PicoError {

@@ -215,6 +215,8 @@ export const PREDECESSOR_LOOK_MS = 250;
 export const PREDECESSOR_WATCH_MS_MAX = 120_000;
 export const FAILOVER_TIMEOUT_MS_DEFAULT = 5000;
 export const FAILOVER_TIMEOUT_MS_MIN = 2000;
+/** A node takes itself for fenced, until it has proof, this long before others may fence it. */
+export const FENCE_DOUBT_MARGIN_MS = 1000;
 /** A create, delete, acquire or trim waits this long for its outcome before it answers `unavailable`. */
 export const PROPOSAL_WAIT_MS = 10_000;
 

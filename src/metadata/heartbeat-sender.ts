@@ -6,14 +6,9 @@
 import type { Clock } from "../lib/clock.ts";
 import { fencedNode } from "../lib/fenced-node.ts";
 import type { RegistrationName } from "../lib/registration.ts";
+import { type SentAt, sentNow } from "../lib/sent-at.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
 import type { DatabaseClock } from "./database-clock.ts";
-
-/** When a heartbeat was sent, taken just before the call, on both clocks. */
-export interface SentAt {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-}
 
 /** What a heartbeat tells beside the node being alive. */
 export interface HeartbeatFacts {
@@ -50,7 +45,7 @@ export class HeartbeatSender {
   async send(): Promise<void> {
     const { registration, store, clock, databaseClock, facts, onFatal } = this.#options;
     this.#counter += 1;
-    const sentAt: SentAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+    const sentAt = sentNow(clock);
     const answer = await store.heartbeat({ registration, counter: this.#counter, ...facts() });
     databaseClock.observe(answer.nowMs, sentAt.monotonicMs);
     if (answer.refused) {

@@ -21,6 +21,7 @@ import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
 import { type Random, randomHex } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";
+import type { SentAt } from "../lib/sent-at.ts";
 import type { Lease, SqlStore } from "../sql/sql-store.ts";
 import type { CommandRow } from "./apply.ts";
 import { BackgroundLoop } from "./background-loop.ts";
@@ -28,7 +29,6 @@ import type { Command, Outcome } from "./command.ts";
 import { commandVersionOf } from "./command-format.ts";
 import { DatabaseClock } from "./database-clock.ts";
 import type { RegistrationEntry } from "./entries.ts";
-import type { SentAt } from "./heartbeat-sender.ts";
 import { LogTailer } from "./log-tailer.ts";
 import { type HeartbeatSources, Membership } from "./membership.ts";
 import type { Metadata, Proposal } from "./metadata.ts";
@@ -151,7 +151,6 @@ export class MetadataLog implements Metadata {
     return this.#membership?.proposer.isOverdue ?? false;
   }
 
-  /** When the last heartbeat that was taken had been sent; null before the first. */
   get lastHeartbeat(): SentAt | null {
     return this.#membership?.heartbeats.lastSuccess ?? null;
   }

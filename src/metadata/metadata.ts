@@ -1,5 +1,6 @@
 /** The surface of the metadata log that other folders build on; `metadata-log.ts` implements it. */
 import type { RegistrationName } from "../lib/registration.ts";
+import type { SentAt } from "../lib/sent-at.ts";
 import type { Command, Outcome } from "./command.ts";
 import type { View } from "./view.ts";
 
@@ -29,6 +30,8 @@ export interface Metadata {
   readonly isDatabaseClockSteady: boolean;
   /** A batch has been out for longer than an answer takes: what waits for the log may wait long. */
   readonly isAnswerOverdue: boolean;
+  /** When the last heartbeat that was taken had been sent; null before the first. */
+  readonly lastHeartbeat: SentAt | null;
   propose(command: Command): Proposal;
   /** Applies everything that is in the log now: one shared read of the head. Rejects with `unavailable` where SQL does not answer in time. */
   catchUp(): Promise<void>;

@@ -2,7 +2,7 @@
 import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../src/engine/wal-segment.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ByteWriter, utf8Encoder } from "../../src/lib/bytes.ts";
-import type { Clock, Timer } from "../../src/lib/clock.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
 import type { Random } from "../../src/lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
@@ -24,46 +24,6 @@ export function seededRandom(seed: number): Random {
     bytes: (length) => Uint8Array.from({ length }, () => next() >>> 24),
     fraction: () => next() / 2 ** 32,
   };
-}
-
-/** Time stands still until the test moves it; `soon` runs as soon as the test yields. */
-export class ManualClock implements Clock {
-  #nowMs = 1000;
-  #timers: { dueMs: number; run: () => void }[] = [];
-
-  nowMs(): number {
-    return 1_760_000_000_000 + this.#nowMs;
-  }
-
-  monotonicMs(): number {
-    return this.#nowMs;
-  }
-
-  schedule(delayMs: number, run: () => void): Timer {
-    const timer = { dueMs: this.#nowMs + delayMs, run };
-    this.#timers.push(timer);
-    return {
-      cancel: () => {
-        this.#timers = this.#timers.filter((other) => other !== timer);
-      },
-    };
-  }
-
-  soon(run: () => void): void {
-    setImmediate(run);
-  }
-
-  get pendingCount(): number {
-    return this.#timers.length;
-  }
-
-  async advance(ms: number): Promise<void> {
-    this.#nowMs += ms;
-    const due = this.#timers.filter((timer) => timer.dueMs <= this.#nowMs).sort((left, right) => left.dueMs - right.dueMs);
-    this.#timers = this.#timers.filter((timer) => !due.includes(timer));
-    for (const timer of due) timer.run();
-    await turn();
-  }
 }
 
 /** A clock on which every wait is over at once, for what retries. */

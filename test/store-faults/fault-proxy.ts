@@ -5,7 +5,7 @@
  *   refused         connections are refused
  *   slow-down       503 SlowDown, nothing reaches the store
  *   internal-error  500 InternalError, nothing reaches the store
- *   stall           the store answers at once, its answer comes `STALL_MS` later
+ *   stall           the store answers at once, its answer comes `STALL_MS` later, or as much later as `start` was told
  *   cut             the store applies a write, the connection breaks before its answer
  *   delete-errors   200 to a delete, with an error for each of its keys; nothing is deleted
  *   upload-errors   503 for data objects alone: the WAL goes on, uploads do not
@@ -39,13 +39,16 @@ export class FaultProxy {
   /** Requests that reached the store. */
   passedCount = 0;
 
-  private constructor(storePort: number) {
+  private constructor(
+    storePort: number,
+    private readonly stallMs: number,
+  ) {
     this.#storePort = storePort;
     this.#server = createServer((incoming, response) => void this.#serve(incoming, response));
   }
 
-  static async start(storePort: number): Promise<FaultProxy> {
-    const proxy = new FaultProxy(storePort);
+  static async start(storePort: number, stallMs = STALL_MS): Promise<FaultProxy> {
+    const proxy = new FaultProxy(storePort, stallMs);
     await proxy.#listen();
     return proxy;
   }
@@ -104,7 +107,7 @@ export class FaultProxy {
       const answer = await this.#pass(incoming, body);
       if (fault === "cut") incoming.socket.destroy();
       else {
-        if (fault === "stall") await Bun.sleep(STALL_MS);
+        if (fault === "stall") await Bun.sleep(this.stallMs);
         send(response, answer);
       }
     } catch {

@@ -6,6 +6,7 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { formatRegistration, type RegistrationName } from "../../src/lib/registration.ts";
+import type { SentAt } from "../../src/lib/sent-at.ts";
 import { apply } from "../../src/metadata/apply.ts";
 import type { Command, Outcome, WalLocation } from "../../src/metadata/command.ts";
 import { COMMAND_VERSION } from "../../src/metadata/command-format.ts";
@@ -16,6 +17,7 @@ export class DirectMetadata implements Metadata {
   registration: RegistrationName | null = null;
   isDatabaseClockSteady = true;
   isAnswerOverdue = false;
+  lastHeartbeat: SentAt | null = null;
   /** What registrations say of their WAL. */
   walLocation: WalLocation = { kind: "local", description: "test" };
   /** How far this node's estimate of the database's clock is ahead. */
