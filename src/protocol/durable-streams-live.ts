@@ -44,7 +44,7 @@ export async function longPollDurableStream(
 async function waitForPage(context: DurableStreamsContext, exchange: Exchange, request: ReadRequest, empty: ReadPage): Promise<ReadPage> {
   const { service, settings, liveReads } = context;
   const { streamId } = empty.info;
-  const resume = suspendIdleTimer(exchange.request, exchange.server);
+  const resume = suspendIdleTimer(context, exchange);
   try {
     const outcome = await liveReads.wait(exchange.request.signal, (signal) =>
       service.wait(streamId, empty.next, settings.longPollSeconds * 1000, signal),
@@ -74,7 +74,7 @@ export async function followDurableStream(
   });
   const head: Head = { "content-type": "text/event-stream", "cache-control": EVENT_STREAM_CACHING, "x-accel-buffering": "no" };
   if (isBase64(first)) head["Stream-SSE-Data-Encoding"] = "base64";
-  const resume = suspendIdleTimer(exchange.request, exchange.server);
+  const resume = suspendIdleTimer(context, exchange);
   const body = liveReads.stream(source, { clock, durationMs: settings.sseSeconds * 1000, onEnd: resume });
   return durableStreamsAnswer(exchange, 200, body, head);
 }

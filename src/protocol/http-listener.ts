@@ -8,6 +8,7 @@ import { Elysia } from "elysia";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
 import type { MaybePromise } from "../streams/stream-service.ts";
+import type { Exchange } from "./exchange.ts";
 import type { ProtocolContext } from "./protocol-context.ts";
 
 /**
@@ -109,10 +110,13 @@ export function listenerOf(app: ListeningApp, clock: Clock): HttpListener {
   };
 }
 
-/** Exempts a live read from the idle timer; `resume` puts it back, so that a dead peer is noticed afterwards. */
-export function suspendIdleTimer(request: Request, server: Server<unknown> | null): () => void {
+/** Exempts a live read from the listener's idle timer; what is returned puts it back, so that a dead peer is noticed afterwards. */
+export function suspendIdleTimer(
+  { idleSeconds = IDLE_SECONDS }: Pick<ProtocolContext, "idleSeconds">,
+  { request, server }: Pick<Exchange, "request" | "server">,
+): () => void {
   server?.timeout(request, 0);
-  return () => server?.timeout(request, IDLE_SECONDS);
+  return () => server?.timeout(request, idleSeconds);
 }
 
 function describeBindError(error: unknown): string {

@@ -26,7 +26,7 @@ export async function longPollPico(context: PicoContext, exchange: Exchange, nam
 async function waitForPage(context: PicoContext, exchange: Exchange, empty: ReadPage, read: PicoRead): Promise<ReadPage> {
   const { service, settings, liveReads } = context;
   const { name, streamId } = empty.info;
-  const resume = suspendIdleTimer(exchange.request, exchange.server);
+  const resume = suspendIdleTimer(context, exchange);
   try {
     const outcome = await liveReads.wait(exchange.request.signal, (signal) =>
       service.wait(streamId, empty.next, settings.longPollSeconds * 1000, signal),
@@ -69,7 +69,7 @@ export async function followPico(context: PicoContext, exchange: Exchange, name:
   const request = { ...pageRequest(name, read), recordsMax: 0, bytesMax: Math.min(context.settings.pageBytes, PAGE_BYTES_MAX) };
   const head: Head = { "content-type": "text/event-stream", "cache-control": EVENT_STREAM_CACHING, "x-accel-buffering": "no" };
   const source = await openSource(context, request);
-  const resume = suspendIdleTimer(exchange.request, exchange.server);
+  const resume = suspendIdleTimer(context, exchange);
   const body = context.liveReads.stream(source, {
     clock: context.clock,
     durationMs: context.settings.sseSeconds * 1000,
