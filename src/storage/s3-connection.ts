@@ -57,6 +57,7 @@ export class S3Connection {
   /** The store's time is this much ahead of ours. */
   #skewMs = 0;
   #isRenewing = false;
+  #signer: { readonly credentials: Credentials; readonly signer: SignatureV4 } | null = null;
 
   private constructor(place: S3Place, clock: Clock, client: S3Client, credentials: CredentialProvider, objects: ObjectEndpoint) {
     this.place = place;
@@ -134,19 +135,11 @@ export class S3Connection {
   }
 
   async #sign({ method, key, headers = {}, body, bodySha256 }: ObjectRequest): Promise<{ url: string; headers: Record<string, string> }> {
-    const { url, region, service } = this.#objects;
+    const { url } = this.#objects;
     const identity = await this.#identity();
     const path = `${url.pathname === "/" ? "" : url.pathname}/${key}`;
-    const signer = new SignatureV4({
-      service,
-      region,
-      credentials: identity.credentials,
-      sha256: Sha256,
-      uriEscapePath: false,
-      applyChecksum: true,
-    });
     const { host: _, ...signed } = (
-      await signer.sign(
+      await this.#signerFor(identity.credentials).sign(
         {
           method,
           protocol: url.protocol,
@@ -164,6 +157,15 @@ export class S3Connection {
       )
     ).headers;
     return { url: `${url.origin}${path}`, headers: signed };
+  }
+
+  /** Kept for as long as the chain gives the same credentials. */
+  #signerFor(credentials: Credentials): SignatureV4 {
+    if (this.#signer?.credentials === credentials) return this.#signer.signer;
+    const { region, service } = this.#objects;
+    const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false, applyChecksum: true });
+    this.#signer = { credentials, signer };
+    return signer;
   }
 
   async #identity(): Promise<{ credentials: Credentials; headers: Record<string, string> }> {

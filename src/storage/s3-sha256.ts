@@ -25,7 +25,7 @@ export class Sha256 {
   }
 
   async digest(): Promise<Uint8Array> {
-    return Uint8Array.from(this.#hasher.digest());
+    return this.#hasher.digest();
   }
 
   reset(): void {
