@@ -5,7 +5,7 @@
  * Invariants:
  * - The only write is a conditional create, the only delete a trim (FAULTS O3).
  * - A trim deletes no tombstone (FAULTS O1): it deletes what has another size, or what it read and found
- *   to be a segment; what it cannot tell stays, and is reported.
+ *   to be a segment; what it cannot tell stays, and is reported. An absence tells nothing (FAULTS S1).
  */
 import { isPicoError, messageOf } from "../lib/errors.ts";
 import { OBJECT_DELETE_KEYS_MAX, SEGMENTS_IN_FLIGHT_OBJECT } from "../lib/limits.ts";
@@ -80,7 +80,7 @@ export class ObjectWal implements WalStore {
     return this.objects.read(this.#key(registration, number));
   }
 
-  async trim(registration: RegistrationName, upTo: number): Promise<readonly Refusal[]> {
+  async trim(registration: RegistrationName, upTo: number, mayDelete = async () => true): Promise<readonly Refusal[]> {
     const refused: Refusal[] = [];
     const numbers: number[] = [];
     for (const { number, object } of await this.#listStored(registration)) {
@@ -90,6 +90,7 @@ export class ObjectWal implements WalStore {
       else if (verdict !== "tombstone") refused.push(verdict);
     }
     for (let from = 0; from < numbers.length; from += OBJECT_DELETE_KEYS_MAX) {
+      if (!(await mayDelete())) return [...refused, ...numbers.slice(from).map((number) => ({ number, reason: "removal is held back" }))];
       refused.push(...(await this.#delete(registration, numbers.slice(from, from + OBJECT_DELETE_KEYS_MAX))));
     }
     return refused;
@@ -126,7 +127,7 @@ export class ObjectWal implements WalStore {
   async #judge(registration: RegistrationName, number: number): Promise<"segment" | "tombstone" | Refusal> {
     try {
       const bytes = await this.read(registration, number);
-      if (bytes === null) return "segment";
+      if (bytes === null) return { number, reason: "it is listed, and reads as absent" };
       return decodeSegment(bytes, registration, number).tombstoneBy === null ? "segment" : "tombstone";
     } catch (error) {
       if (!isPicoError(error)) throw error;

@@ -60,9 +60,14 @@ export interface WalStore {
 
   /**
    * Removes segments numbered up to `upTo` (tombstones stay). May leave any of them behind; calling it
-   * again removes the rest. Returns the numbers it could not remove, with the store's reason.
+   * again removes the rest. Returns the numbers it could not remove, with the store's reason. `mayDelete` is asked
+   * before each request that deletes, where one trim takes many. @default always
    */
-  trim(registration: RegistrationName, upTo: number): Promise<readonly { readonly number: number; readonly reason: string }[]>;
+  trim(
+    registration: RegistrationName,
+    upTo: number,
+    mayDelete?: () => Promise<boolean>,
+  ): Promise<readonly { readonly number: number; readonly reason: string }[]>;
 
   close(): Promise<void>;
 }

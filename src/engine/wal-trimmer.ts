@@ -119,8 +119,10 @@ export class WalTrimmer {
     }
   }
 
-  async #trim({ registration, upTo }: Wanted): Promise<void> {
-    const left = await this.#options.wal.trim(registration, upTo);
+  async #trim({ registration, upTo, index }: Wanted): Promise<void> {
+    const { wal, gate } = this.#options;
+    // A list of many takes long: a hold that comes meanwhile is kept, too.
+    const left = await wal.trim(registration, upTo, () => gate.allow(index));
     const [first] = left;
     if (first === undefined) return;
     throw new PicoError(

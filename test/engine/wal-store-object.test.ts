@@ -124,6 +124,24 @@ test("what has a tombstone's size and cannot be read or decoded is never deleted
   expect(objects.deletedKeys).toEqual([keyOf(1), keyOf(2)]);
 });
 
+test("what is listed, has a tombstone's size and reads as absent is never deleted", async () => {
+  const { objects, wal } = await filled(2);
+  await wal.create(OWNER, 3, tombstoneBytes(3));
+  objects.read = async () => null;
+  expect((await wal.trim(OWNER, 3)).map(({ number }) => number)).toEqual([3]);
+  expect(objects.deletedKeys).toEqual([keyOf(1), keyOf(2)]);
+});
+
+test("a trim asks before each delete whether it may go on, and names what it leaves", async () => {
+  const objects = new MemoryObjectStore(systemClock);
+  const wal = new ObjectWal(objects, "test");
+  for (let number = 1; number <= 2500; number++) await wal.create(OWNER, number, segmentBytes(number, ""));
+  let asked = 0;
+  const left = await wal.trim(OWNER, 2500, async () => ++asked < 2);
+  expect([left.length, left[0]?.number]).toEqual([1500, 1001]);
+  expect((await wal.list(OWNER, 0)).length).toBe(1500);
+});
+
 test("more segments than one delete may take are trimmed in several", async () => {
   const objects = new MemoryObjectStore(systemClock);
   const wal = new ObjectWal(objects, "test");

@@ -113,6 +113,19 @@ test("no marker, no trim: a marker that the store refuses keeps every segment", 
   expect(trimmer.wantedCount).toBe(1);
 });
 
+test("a hold that comes while segments are listed keeps every one of them", async () => {
+  metadata.register(FIRST);
+  await write(FIRST, 1, 2);
+  store.onList = async (prefix) => {
+    if (!prefix.startsWith("c/wal/")) return;
+    await metadata.propose({ type: "hold_removal", untilMs: clock.nowMs() + 60_000 }).outcome;
+  };
+  trimmer.want(FIRST, 2);
+  expect(await codeOf(() => trimmer.trimNow())).toBe("storage_failed");
+  expect(await wal.list(FIRST, 0)).toEqual([1, 2]);
+  expect(trimmer.wantedCount).toBe(1);
+});
+
 test("one registration whose trim fails keeps the others waiting for a round, not for ever", async () => {
   metadata.register(FIRST);
   metadata.register(SECOND);

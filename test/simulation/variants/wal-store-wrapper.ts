@@ -45,8 +45,8 @@ export abstract class WalStoreWrapper implements WalStore {
     return this.inner.persist(registration);
   }
 
-  trim(registration: RegistrationName, upTo: number): ReturnType<WalStore["trim"]> {
-    return this.inner.trim(registration, upTo);
+  trim(...[registration, upTo, mayDelete]: Parameters<WalStore["trim"]>): ReturnType<WalStore["trim"]> {
+    return this.inner.trim(registration, upTo, mayDelete);
   }
 
   close(): Promise<void> {
