@@ -38,7 +38,7 @@ export interface SnapshotMirrorOptions {
 
 export class SnapshotMirror {
   readonly #options: SnapshotMirrorOptions;
-  /** Indexes of snapshots with a manifest, ascending; null until the bucket was asked. */
+  /** Indexes of snapshots with a manifest, ascending, that of the newest readable; null until the bucket was asked. */
   #indexes: readonly number[] | null = null;
   #newestBytes = 0;
   /** A snapshot was completed here, and lower objects may be left. */
@@ -48,7 +48,7 @@ export class SnapshotMirror {
     this.#options = options;
   }
 
-  /** Index of the newest snapshot with a manifest; 0 where none is known. */
+  /** Index of the newest snapshot with a readable manifest; 0 where none is known. */
   get newestIndex(): number {
     return this.#indexes?.at(-1) ?? 0;
   }
@@ -70,9 +70,15 @@ export class SnapshotMirror {
       const name = parseSnapshotKey(cluster.clusterId, key);
       if (name?.isManifest) indexes.push(name.index);
     }
-    this.#indexes = indexes.sort((left, right) => left - right);
-    const manifest = this.newestIndex === 0 ? null : await this.#readManifest(this.newestIndex);
-    this.#newestBytes = manifest === null ? 0 : bytesOf(manifest);
+    indexes.sort((left, right) => left - right);
+    let newest: SnapshotManifest | null = null;
+    // One that cannot be read stands for nothing, so that no delete may rely on it.
+    for (let index = indexes.at(-1); index !== undefined && newest === null; index = indexes.at(-1)) {
+      newest = await this.#readManifest(index);
+      if (newest === null) indexes.pop();
+    }
+    this.#indexes = indexes;
+    this.#newestBytes = newest === null ? 0 : bytesOf(newest);
   }
 
   /** What `look` found, asked once. */
@@ -142,7 +148,7 @@ export class SnapshotMirror {
     }
   }
 
-  /** Deletes what the newest complete snapshot but one makes needless. `isHeld`: whether an operator holds removal. */
+  /** Deletes what the newest complete snapshot but one makes needless. `isHeld`, asked before each delete: removal is held, or not this node's. */
   async removeOlder(isHeld: () => boolean): Promise<void> {
     const { store, cluster } = this.#options;
     const { clusterId } = cluster;
@@ -161,7 +167,7 @@ export class SnapshotMirror {
     }
     const chunks = await this.#chunksBelow(keep);
     // Where a manifest stays, its parts do.
-    this.#hasOlder = !((await this.#delete(manifests)) && (await this.#delete([...parts, ...chunks])));
+    this.#hasOlder = !((await this.#delete(manifests, isHeld)) && (await this.#delete([...parts, ...chunks], isHeld)));
     if (!this.#hasOlder) this.#indexes = (this.#indexes ?? []).filter((index) => index >= keep);
   }
 
@@ -173,14 +179,15 @@ export class SnapshotMirror {
       const name = parseLogKey(cluster.clusterId, key);
       if (name !== null && name.first <= index) stored.push({ key, first: name.first });
     }
-    const from = Math.max(0, ...stored.map(({ first }) => first));
+    const from = stored.reduce((highest, { first }) => Math.max(highest, first), 0);
     return stored.filter(({ first }) => first < from).map(({ key }) => key);
   }
 
   /** Whether all of them are gone. */
-  async #delete(keys: readonly string[]): Promise<boolean> {
+  async #delete(keys: readonly string[], isHeld: () => boolean): Promise<boolean> {
     let isDone = true;
     for (let at = 0; at < keys.length; at += OBJECT_DELETE_KEYS_MAX) {
+      if (isHeld()) return false;
       const outcomes = await this.#options.store.delete(keys.slice(at, at + OBJECT_DELETE_KEYS_MAX));
       if (outcomes.some(({ deleted }) => !deleted)) isDone = false;
     }

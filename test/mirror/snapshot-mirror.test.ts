@@ -81,6 +81,45 @@ test("what lies below the newest complete snapshot but one goes, and what is ref
   expect(f.store.takeCalls()).toEqual([]);
 });
 
+test("a hold that comes while keys are listed keeps every one of them", async () => {
+  const mirror = snapshots();
+  for (let round = 0; round < 3; round++) {
+    f.addStreams(3);
+    await f.snapshot();
+    expect(await mirror.take()).toBeTrue();
+  }
+  let isHeld = false;
+  f.store.onList = () => {
+    isHeld = true;
+  };
+  f.store.takeCalls();
+  await mirror.removeOlder(() => isHeld);
+  expect(f.store.takeCalls()).not.toContain("delete");
+  isHeld = false;
+  f.store.onList = () => {};
+  await mirror.removeOlder(held);
+  expect(mirror.hasOlder).toBeFalse();
+});
+
+test("a snapshot whose manifest is damaged or missing stands for nothing", async () => {
+  const mirror = snapshots();
+  const indexes: number[] = [];
+  for (let round = 0; round < 2; round++) {
+    f.addStreams(3);
+    indexes.push(await f.snapshot());
+    expect(await mirror.take()).toBeTrue();
+  }
+  const [first = 0, second = 0] = indexes;
+  f.store.hides = (key) => key === manifestKey(CLUSTER, second);
+  const other = snapshots();
+  await other.look();
+  expect(other.newestIndex).toBe(first);
+  f.store.hides = () => false;
+  await f.damage(manifestKey(CLUSTER, second));
+  await other.look();
+  expect(other.newestIndex).toBe(first);
+});
+
 test("a snapshot that does not read back is not complete, and nothing older is deleted for it", async () => {
   const mirror = snapshots();
   f.addStreams(3);
