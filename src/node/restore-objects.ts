@@ -1,5 +1,5 @@
 /** A restored state held against the objects of its store: the marker, and every data object that it names. */
-import { listMarkers, readMarker } from "../engine/store-marker.ts";
+import { highestMarker } from "../engine/store-marker.ts";
 import { PicoError } from "../lib/errors.ts";
 import { formatCount } from "../lib/format-count.ts";
 import { RESTORE_ITEMS_MAX } from "../lib/limits.ts";
@@ -21,22 +21,21 @@ export interface ObjectFindings {
 
 /**
  * What was deleted from the store was deleted on the word of a command that the mirror had: a higher marker is damage.
- * Throws `corrupt` for one.
+ * Throws `corrupt` for one, and as `highestMarker`.
  */
 export async function assertMarkerReached({ store, clusterId }: RestoreOptions, { sql, metadata }: RestoredLog): Promise<void> {
   const { view, clusterIdentity } = metadata;
-  const newest = Math.max(0, ...(await listMarkers(store, clusterId)));
-  if (newest === 0) return;
-  const marker = await readMarker(store, clusterId, newest);
+  const marker = await highestMarker(store, clusterId);
   if (marker === null) return;
-  const rowId = newest <= view.appliedIndex ? await sql.rowIdAt(newest) : null;
+  const { index } = marker;
+  const rowId = index <= view.appliedIndex ? await sql.rowIdAt(index) : null;
   const isOurs = marker.clusterIdentity === clusterIdentity && (rowId === null || rowId === marker.rowId);
-  if (newest <= view.appliedIndex && isOurs) return;
+  if (index <= view.appliedIndex && isOurs) return;
   throw new PicoError(
     "corrupt",
-    `not restored: a marker in ${store.description} says that the log of ${marker.clusterIdentity} once reached ${newest}, and the mirror of ${clusterIdentity} ends at ${view.appliedIndex}: ` +
+    `not restored: a marker in ${store.description} says that the log of ${marker.clusterIdentity} once reached ${index}, and the mirror of ${clusterIdentity} ends at ${view.appliedIndex}: ` +
       "objects of the mirror are missing or another cluster's; bring them back (older versions of a bucket have them) and restore again",
-    { where: mirrorPrefix(clusterId), marker: newest, index: view.appliedIndex },
+    { where: mirrorPrefix(clusterId), marker: index, index: view.appliedIndex },
   );
 }
 

@@ -240,6 +240,10 @@ test("a bucket without a mirror, a hole in it, and a marker above it are refused
   const marker = { index: 500, rowId: "ab".repeat(16), clusterIdentity: first.metadata.clusterIdentity, clusterId: "c" };
   await host.store.inner.create(markerKey("c", 500), encodeMarker(marker));
   expect(await codeOf(() => host.restore(true))).toBe("corrupt");
+  // One that is listed and not found says nothing, least of all that the mirror reaches it.
+  host.store.hides = (key) => key === markerKey("c", 500);
+  expect(await codeOf(() => host.restore(true))).toBe("storage_failed");
+  host.store.hides = () => false;
   await host.store.inner.delete([markerKey("c", 500)]);
   expect((await host.restore()).streams).toBe(3);
 });
