@@ -294,7 +294,9 @@ export const S3_WRITES_MAX = 64;
 export const S3_DELETES_AT_ONCE = 16;
 /** Connections of the control calls: lists, deletes. */
 export const S3_CONTROL_SOCKETS_MAX = 32;
-/** What is read of the body of an answer that is an error. */
+/** Nothing that is stored is longer: an answer that is, or goes on beyond, is none of ours. */
+export const S3_OBJECT_BYTES_MAX = 2 * SEGMENT_BYTES_MAX;
+/** What is read of the body of an answer that is an error, or of one to a write. */
 export const S3_ERROR_BYTES_MAX = 64 * KIB;
 /** Pages that one list asks for: empty ones, and all of them where a store lists in no order. */
 export const S3_LIST_PAGES_MAX = 10_000;
@@ -412,6 +414,7 @@ export function assertLimitsAgree(): void {
   assert(S3_ATTEMPT_TIMEOUT_MS < STALL_ANSWER_MS, "a stalled store is asked again before appends are answered");
   assert(S3_ATTEMPT_TIMEOUT_MS * 2 < S3_CALL_TIMEOUT_MS, "a call to a store has time for a second attempt");
   assert(S3_CALL_TIMEOUT_MS < S3_READ_TIMEOUT_MS_MAX, "a long read may take longer than all attempts of a short one");
+  assert(OBJECT_BYTES_TARGET + SEGMENT_BYTES_MAX <= S3_OBJECT_BYTES_MAX, "what is stored can be read back");
   assert(S3_READS_MAX + S3_WRITES_MAX + S3_CONTROL_SOCKETS_MAX < 256, "requests to a store do not wait inside the runtime");
   assert(FILE_CALL_TIMEOUT_MS * 2 <= LATE_WRITE_MS, "a call of a store is over before its effect is held to be settled");
   assert(REMOVAL_DELAY_MS < LATE_WRITE_MS, "an object is deleted a first time before the last");

@@ -13,7 +13,7 @@ import { type S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { S3_ERROR_BYTES_MAX, S3_WATCHED_BYTES_MIN } from "../lib/limits.ts";
+import { S3_ERROR_BYTES_MAX, S3_OBJECT_BYTES_MAX, S3_WATCHED_BYTES_MIN } from "../lib/limits.ts";
 import type { Receiving } from "./s3-calls.ts";
 import { type CredentialProvider, type Credentials, standardCredentials } from "./s3-credentials.ts";
 import { type ObjectEndpoint, openClient } from "./s3-endpoint.ts";
@@ -35,12 +35,14 @@ export interface ObjectRequest {
   readonly signal: AbortSignal;
   /** Told of a long answer while it comes. */
   readonly receiving?: Receiving;
+  /** Most that a part (206) may have. @default S3_OBJECT_BYTES_MAX */
+  readonly partBytesMax?: number;
 }
 
 export interface ObjectAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** Of a success whole; of anything else empty, since it is in the error. */
+  /** Of a read that succeeds whole, of another success its beginning; of anything else empty, since it is in the error. */
   readonly body: Uint8Array;
 }
 
@@ -100,9 +102,10 @@ export class S3Connection {
     }
     const isExpected = expected.includes(response.status);
     try {
-      body = isExpected && response.status < 300 ? await readAll(response, call.receiving) : await readStart(response, S3_ERROR_BYTES_MAX);
+      const isWhole = isExpected && response.status < 300 && call.method === "GET";
+      body = isWhole ? await readAll(response, call) : await readStart(response, S3_ERROR_BYTES_MAX);
     } catch (error) {
-      throw connectionFailure(error);
+      throw error instanceof S3Error ? error : connectionFailure(error);
     }
     if (isExpected) return { status: response.status, headers: response.headers, body: response.status < 300 ? body : new Uint8Array(0) };
     throw this.#learn(refusalFrom(response, body));
@@ -207,16 +210,25 @@ export class S3Connection {
   }
 }
 
-async function readAll(response: Response, receiving: Receiving | undefined): Promise<Uint8Array> {
-  const announced = Number(response.headers.get("content-length") ?? 0);
-  if (receiving === undefined || response.body === null || !(announced >= S3_WATCHED_BYTES_MIN)) return response.bytes();
-  receiving.announce(announced);
+/** Throws `BadAnswer` for one that is longer than it can be, announced or not, and reads no further. */
+async function readAll(response: Response, { receiving, partBytesMax }: ObjectRequest): Promise<Uint8Array> {
+  const bytesMax = response.status === 206 ? (partBytesMax ?? S3_OBJECT_BYTES_MAX) : S3_OBJECT_BYTES_MAX;
+  const length = response.headers.get("content-length");
+  const announced = length === null ? null : Number(length);
+  if (announced !== null && announced > bytesMax) {
+    await response.body?.cancel();
+    throw tooLong(response, bytesMax);
+  }
+  if (announced !== null && (receiving === undefined || !(announced >= S3_WATCHED_BYTES_MIN))) return response.bytes();
+  if (announced !== null) receiving?.announce(announced);
   const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of response.body) {
-    receiving.receive();
+  for await (const part of response.body ?? []) {
+    receiving?.receive();
     parts.push(part);
     size += part.length;
+    // Leaving the loop ends the connection.
+    if (size > bytesMax) throw tooLong(response, bytesMax);
   }
   const whole = new Uint8Array(size);
   let at = 0;
@@ -227,7 +239,11 @@ async function readAll(response: Response, receiving: Receiving | undefined): Pr
   return whole;
 }
 
-/** The beginning of a body that only says what went wrong. */
+function tooLong({ status }: Response, bytesMax: number): S3Error {
+  return badAnswer(status, `the answer has more than the ${bytesMax} bytes that it can have`);
+}
+
+/** The beginning of a body that only says what went wrong, or nothing. */
 async function readStart(response: Response, bytesMax: number): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let size = 0;

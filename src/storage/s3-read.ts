@@ -1,6 +1,7 @@
 /**
- * Reads of objects and ranges. An answer counts only if its length is what the store announced, and a 404 only if it
- * says that the key is absent: a missing bucket or a gateway that knows no path is no absence (FAULTS S4).
+ * Reads of objects and ranges. An answer counts only if its length is what the store announced (one that goes on beyond
+ * what can be stored is not read to its end), and a 404 only if it says that the key is absent: a missing bucket or a
+ * gateway that knows no path is no absence (FAULTS S4).
  */
 import { clipRange } from "./object-key.ts";
 import type { Receiving, S3Calls } from "./s3-calls.ts";
@@ -34,7 +35,8 @@ export function readRange(channel: Channel, key: string, storeKey: string, range
   const call = { operation: "read", key, isWrite: false, bytes: range.end - range.start };
   return channel.calls.run(call, async (signal, _, receiving) => {
     const headers = { range: `bytes=${range.start}-${range.end - 1}` };
-    const answer = await get(channel.connection, storeKey, headers, [200, 206, 416], { signal, receiving });
+    const watch = { signal, receiving, partBytesMax: range.end - range.start };
+    const answer = await get(channel.connection, storeKey, headers, [200, 206, 416], watch);
     if (answer === null) return null;
     if (answer.status === 416) return new Uint8Array(0);
     if (answer.status === 206) return rangeBody(answer, range);
@@ -48,7 +50,7 @@ export function readRange(channel: Channel, key: string, storeKey: string, range
 /** Size in bytes; null where the key is absent. Asked by a read of one byte: the answer to a HEAD cannot say what is absent. */
 export function readSize(channel: Channel, key: string, storeKey: string): Promise<number | null> {
   return channel.calls.run({ operation: "size", key, isWrite: false, bytes: 0 }, async (signal) => {
-    const answer = await get(channel.connection, storeKey, { range: "bytes=0-0" }, [200, 206, 416], { signal });
+    const answer = await get(channel.connection, storeKey, { range: "bytes=0-0" }, [200, 206, 416], { signal, partBytesMax: 1 });
     if (answer === null) return null;
     if (answer.status === 200) return wholeBody(answer).length;
     // Only an empty object has no first byte.
@@ -63,7 +65,7 @@ async function get(
   key: string,
   headers: Readonly<Record<string, string>>,
   expected: readonly number[],
-  watch: { readonly signal: AbortSignal; readonly receiving?: Receiving },
+  watch: { readonly signal: AbortSignal; readonly receiving?: Receiving; readonly partBytesMax?: number },
 ): Promise<ObjectAnswer | null> {
   try {
     const answer = await connection.request({ method: "GET", key, headers, ...watch }, expected);

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isPicoError, type PicoError } from "../../src/lib/errors.ts";
-import { OBJECT_BYTES_TARGET, S3_ATTEMPTS_MAX, S3_CALL_TIMEOUT_MS } from "../../src/lib/limits.ts";
+import { OBJECT_BYTES_TARGET, S3_ATTEMPTS_MAX, S3_CALL_TIMEOUT_MS, S3_OBJECT_BYTES_MAX } from "../../src/lib/limits.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { listAll } from "../../src/storage/object-store.ts";
 import { probeObjectStore } from "../../src/storage/object-store-probe.ts";
@@ -218,6 +218,22 @@ test("a read that is cut off, empty or an error inside is read again", async () 
     fake.plan(gets, fault as Parameters<FakeS3["plan"]>[1]);
     expect(await store.size("a/b")).toBe(100_000);
   }
+});
+
+test("an answer without a length, or longer than anything that is stored, is not read to its end", async () => {
+  const { fake, store } = await setUp();
+  await store.create("a/b", bytesOf("0123456789"));
+  const bytes = 64 * 1024 * 1024;
+  fake.plan(gets, { kind: "flood", bytes });
+  expect(await store.read("a/b", { start: 2, end: 4 })).toEqual(bytesOf("23"));
+  fake.plan(gets, { kind: "flood", bytes });
+  expect(await store.size("a/b")).toBe(10);
+  fake.plan(puts, { kind: "flood", bytes });
+  await store.create("a/c", bytesOf("x"));
+  expect(fake.floodedBytes).toBeLessThan(bytes);
+  const tooLong = { "content-length": String(S3_OBJECT_BYTES_MAX + 1) };
+  fake.plan(gets, { kind: "change", change: (answer) => ({ ...answer, headers: { ...answer.headers, ...tooLong } }) }, S3_ATTEMPTS_MAX);
+  expect((await errorOf(store.read("a/b"))).facts.code).toBe("BadAnswer");
 });
 
 test("a list that is empty, an error inside or short of keys is asked for again", async () => {

@@ -33,6 +33,8 @@ export type Fault =
   | { readonly kind: "cut" }
   /** The head, then the body in so many parts, with a pause before each. */
   | { readonly kind: "slow"; readonly parts: number; readonly pauseMs: number }
+  /** The head without a length, then so many bytes, or fewer where the other side closes before. */
+  | { readonly kind: "flood"; readonly bytes: number }
   /** Done, and never answered. */
   | { readonly kind: "silence" };
 
@@ -75,6 +77,8 @@ export class FakeS3 {
   readonly objects = new Map<string, StoredObject>();
   readonly requests: FakeRequest[] = [];
   habits: Habits;
+  /** That floods could send. */
+  floodedBytes = 0;
   #faults: PlannedFault[] = [];
   readonly #unmodelled: string[] = [];
   readonly #server: Server;
@@ -140,6 +144,7 @@ export class FakeS3 {
     const answer = bucket === FAKE_BUCKET ? this.#answer(request) : refusal(404, "NoSuchBucket");
     if (fault?.kind === "reset") return void incoming.socket.destroy();
     if (fault?.kind === "silence") return;
+    if (fault?.kind === "flood") return this.#flood(response, answer, fault.bytes);
     if (fault?.kind === "slow") return this.#dribble(incoming, answer, fault.parts, fault.pauseMs);
     if (fault?.kind === "cut") return this.#cut(incoming, request, answer);
     this.#send(response, request, fault?.kind === "change" ? fault.change(answer) : answer);
@@ -161,6 +166,17 @@ export class FakeS3 {
     socket.write(`${lines.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`);
     socket.write(bytes.subarray(0, bytes.length / 2));
     setTimeout(() => socket.destroy(), 20);
+  }
+
+  async #flood(response: ServerResponse, { status, headers = {} }: FakeAnswer, bytes: number): Promise<void> {
+    response.writeHead(status, headers);
+    const part = new Uint8Array(64 * 1024);
+    const closed = new Promise((resolve) => response.once("close", resolve));
+    for (let sent = 0; sent < bytes && !response.closed; sent += part.length) {
+      this.floodedBytes += part.length;
+      if (!response.write(part)) await Promise.race([new Promise((resolve) => response.once("drain", resolve)), closed]);
+    }
+    response.end();
   }
 
   async #dribble(
