@@ -17,7 +17,8 @@
  * - `onDurable` is called once a segment, in number order, only when it and all below it are durable. It
  *   is the only ground for an acknowledgement: a bare count of another registration says nothing.
  * - What proves too old is held: where the answer for a segment comes so late that another node may have fenced this
- *   one since (its process stood still), it counts once a heartbeat or a segment sent behind it has been taken.
+ *   one since (its process stood still), it counts once a segment sent behind that has been taken; an answer that comes
+ *   before finds a heartbeat enough.
  * - An outcome that is not known is settled by reading back, never assumed (`wal-settlement.ts`).
  * - Once fenced, failed or abandoned the writer is dead for good: nothing more becomes durable, whatever
  *   creates are still under way, and everyone who waits is told.
@@ -100,7 +101,7 @@ export interface WalWriterOptions {
   readonly segmentBytes?: number;
   /** How long an idle WAL collects before it writes; 0 writes at the end of the turn. */
   readonly lingerMs?: number;
-  /** Others fence this registration no sooner than this from its last sign of life. @default Infinity: nobody else can */
+  /** Others fence this registration no sooner than this from its last heartbeat. @default Infinity: nobody else can */
   readonly fenceableMs?: number;
   /** When the last heartbeat that was taken had been sent; null before the first. @default none ever */
   readonly lastHeartbeat?: () => SentAt | null;

@@ -591,49 +591,65 @@ describe("an answer that comes late", () => {
   });
 });
 
-test("under random delays, refusals and lost answers every entry is acknowledged once, in order, as it was given", async () => {
-  for (let seed = 1; seed <= 60; seed++) {
-    const random = seededRandom(seed);
-    const store = new MemoryWal(1 + Math.floor(random.fraction() * 4));
-    const misbehave = async () => {
-      for (let left = Math.floor(random.fraction() * 4); left > 0; left--) await turn(1);
-      const luck = random.fraction();
-      if (luck < 0.15) throw new PicoError("storage_failed", "503");
-      if (luck < 0.3) throw new PicoError("unknown_outcome", "time-out");
-    };
-    store.beforeCreate = misbehave;
-    store.afterCreate = async () => {
-      if (random.fraction() < 0.2) throw new PicoError("unknown_outcome", "time-out");
-    };
-    store.beforeRead = misbehave;
-    const acknowledged: string[] = [];
-    const numbers: number[] = [];
-    const writer = new WalWriter({
-      store,
-      registration: OWNER,
-      clock: hastyClock,
-      random,
-      segmentBytes: 200,
-      onDurable: (segment) => {
-        numbers.push(segment.number);
-        acknowledged.push(textOf(segment));
-      },
-      onFenced: (error) => expect([seed, error]).toEqual([]),
-      onFailed: (error) => expect([seed, error]).toEqual([]),
-    });
-    const given: string[] = [];
-    for (let at = 0; at < 40; at++) {
-      const text = `<${at}>`;
-      given.push(text);
-      append(writer, text);
-      if (random.fraction() < 0.5) await turn(1);
-      if (random.fraction() < 0.1) writer.seal();
-      if (random.fraction() < 0.05) void writer.prove();
+test.each([0, 0.3, 1])(
+  "under random delays, refusals, lost answers and clocks that jump at %p of the calls every entry is acknowledged once, in order, as it was given",
+  async (jumpChance) => {
+    for (let seed = 1; seed <= 60; seed++) {
+      const random = seededRandom(seed);
+      const store = new MemoryWal(1 + Math.floor(random.fraction() * 4));
+      // Longer than others wait before they fence: time that passed, a sleep, a clock that was set ahead or back.
+      const now = { monotonicMs: 0, wallMs: 0 };
+      let lastHeartbeat: SentAt | null = null;
+      const jump = () => {
+        if (random.fraction() < 0.2) lastHeartbeat = { ...now };
+        if (random.fraction() >= jumpChance) return;
+        if (random.fraction() < 0.5) now.monotonicMs += 5000;
+        now.wallMs += (random.fraction() < 0.7 ? 1 : -1) * 5000;
+      };
+      const misbehave = async () => {
+        jump();
+        for (let left = Math.floor(random.fraction() * 4); left > 0; left--) await turn(1);
+        const luck = random.fraction();
+        if (luck < 0.15) throw new PicoError("storage_failed", "503");
+        if (luck < 0.3) throw new PicoError("unknown_outcome", "time-out");
+      };
+      store.beforeCreate = misbehave;
+      store.afterCreate = async () => {
+        if (random.fraction() < 0.2) throw new PicoError("unknown_outcome", "time-out");
+      };
+      store.beforeRead = misbehave;
+      const acknowledged: string[] = [];
+      const numbers: number[] = [];
+      const writer = new WalWriter({
+        store,
+        registration: OWNER,
+        clock: { ...hastyClock, monotonicMs: () => now.monotonicMs, nowMs: () => now.wallMs },
+        random,
+        segmentBytes: 200,
+        lingerMs: random.fraction() < 0.3 ? 1 : 0,
+        fenceableMs: 5000,
+        lastHeartbeat: () => lastHeartbeat,
+        onDurable: (segment) => {
+          numbers.push(segment.number);
+          acknowledged.push(textOf(segment));
+        },
+        onFenced: (error) => expect([seed, error]).toEqual([]),
+        onFailed: (error) => expect([seed, error]).toEqual([]),
+      });
+      const given: string[] = [];
+      for (let at = 0; at < 40; at++) {
+        const text = `<${at}>`;
+        given.push(text);
+        append(writer, text);
+        if (random.fraction() < 0.5) await turn(1);
+        if (random.fraction() < 0.1) writer.seal();
+        if (random.fraction() < 0.05) void writer.prove();
+      }
+      await writer.stop();
+      expect([seed, acknowledged.join("")]).toEqual([seed, given.join("")]);
+      expect(numbers).toEqual(numbers.map((_, at) => at + 1));
+      const stored = numbers.map((number) => utf8Encoder.encode(storedText(store, number)));
+      expect(utf8Decoder.decode(concatBytes(stored))).toBe(given.join(""));
     }
-    await writer.stop();
-    expect([seed, acknowledged.join("")]).toEqual([seed, given.join("")]);
-    expect(numbers).toEqual(numbers.map((_, at) => at + 1));
-    const stored = numbers.map((number) => utf8Encoder.encode(storedText(store, number)));
-    expect(utf8Decoder.decode(concatBytes(stored))).toBe(given.join(""));
-  }
-});
+  },
+);
