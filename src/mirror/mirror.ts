@@ -5,10 +5,20 @@
  *
  * What leaves the store waits for `cover`: so everything that a restore of the mirror names is there.
  */
+import { backOffMs } from "../lib/back-off.ts";
 import type { Clock } from "../lib/clock.ts";
-import { MIRROR_CHUNKS_MAX, MIRROR_INTERVAL_MS, MIRROR_SNAPSHOT_INTERVAL_MS, MIRROR_SNAPSHOT_LOG_BYTES } from "../lib/limits.ts";
+import {
+  MIRROR_CHUNKS_MAX,
+  MIRROR_INTERVAL_MS,
+  MIRROR_SNAPSHOT_INTERVAL_MS,
+  MIRROR_SNAPSHOT_LOG_BYTES,
+  PROBLEM_CHARACTERS_MAX,
+  REMOVAL_RETRY_MS_MAX,
+  REMOVAL_RETRY_MS_MIN,
+} from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LoopFigures } from "../lib/loop-record.ts";
+import { boundedText } from "../lib/plain-text.ts";
 import { BackgroundLoop } from "../metadata/background-loop.ts";
 import { type HeldLog, isRemovalHeld } from "../metadata/removal-hold.ts";
 import type { View } from "../metadata/view.ts";
@@ -53,6 +63,9 @@ export class Mirror {
   readonly #rows: LogMirror;
   readonly #snapshots: SnapshotMirror;
   readonly #loops: readonly BackgroundLoop[];
+  /** Rounds of deletes in a row of which some were refused, and the monotonic time before which there is no other. */
+  #refusals = 0;
+  #removeNotBeforeMs = 0;
   /** One snapshot at a time. */
   #taking: Promise<boolean> | null = null;
 
@@ -137,7 +150,33 @@ export class Mirror {
       this.#rows.forgetUpTo(this.#snapshots.newestIndex);
       if (this.#isSnapshotDue()) await this.takeSnapshot();
     }
-    await this.#snapshots.removeOlder(() => !metadata.isLeaseHeld || isRemovalHeld(metadata));
+    await this.#removeOlder();
+  }
+
+  /** A store that refuses is asked ever more slowly: each try walks over all that is left (FAULTS G4). */
+  async #removeOlder(): Promise<void> {
+    const { metadata, clock, log } = this.#options;
+    if (clock.monotonicMs() < this.#removeNotBeforeMs) return;
+    const refusal = await this.#snapshots.removeOlder(() => !metadata.isLeaseHeld || isRemovalHeld(metadata));
+    if (refusal !== null) {
+      this.#refusals += 1;
+      // One node asks, so that nothing is left to chance.
+      const waitMs = backOffMs({ fraction: () => 1 }, this.#refusals, REMOVAL_RETRY_MS_MIN, REMOVAL_RETRY_MS_MAX);
+      this.#removeNotBeforeMs = clock.monotonicMs() + waitMs;
+      if (this.#refusals > 1) return;
+      const { key, code, message } = refusal;
+      log.warn(
+        "the store refuses to delete what the mirror needs no more, which stays and is tried again: check the right to delete objects",
+        {
+          key,
+          code,
+          reason: boundedText(message, PROBLEM_CHARACTERS_MAX),
+        },
+      );
+    } else if (this.#refusals > 0 && !this.#snapshots.hasOlder) {
+      this.#refusals = 0;
+      log.info("the store takes deletes of the mirror again");
+    }
   }
 
   /** Its cost follows what changed: only so much log makes a whole snapshot worth it. */

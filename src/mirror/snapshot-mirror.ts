@@ -14,7 +14,7 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { MIRROR_PART_BYTES, OBJECT_DELETE_KEYS_MAX } from "../lib/limits.ts";
 import { RowSum } from "../metadata/state-hash.ts";
 import type { SnapshotHead, SnapshotRow, SqlStore } from "../sql/sql-store.ts";
-import { listAll, type ObjectStore } from "../storage/object-store.ts";
+import { type DeleteOutcome, listAll, type ObjectStore } from "../storage/object-store.ts";
 import {
   checksumOf,
   logPrefix,
@@ -35,6 +35,8 @@ export interface SnapshotMirrorOptions {
   /** Resolves with true once the log is mirrored up to the index. */
   readonly coversLog: (index: number) => Promise<boolean>;
 }
+
+export type DeleteRefusal = Extract<DeleteOutcome, { readonly deleted: false }>;
 
 export class SnapshotMirror {
   readonly #options: SnapshotMirrorOptions;
@@ -148,15 +150,15 @@ export class SnapshotMirror {
     }
   }
 
-  /** Deletes what the newest complete snapshot but one makes needless. `isHeld`, asked before each delete: removal is held, or not this node's. */
-  async removeOlder(isHeld: () => boolean): Promise<void> {
+  /** Deletes what the newest complete snapshot but one makes needless. `isHeld`, asked before each delete: removal is held, or not this node's. Returns a key that the store refused, if any. */
+  async removeOlder(isHeld: () => boolean): Promise<DeleteRefusal | null> {
     const { store, cluster } = this.#options;
     const { clusterId } = cluster;
     const keep = this.#indexes?.at(-2);
-    if (!this.#hasOlder || isHeld()) return;
+    if (!this.#hasOlder || isHeld()) return null;
     if (keep === undefined) {
       this.#hasOlder = false;
-      return;
+      return null;
     }
     const manifests: string[] = [];
     const parts: string[] = [];
@@ -167,8 +169,11 @@ export class SnapshotMirror {
     }
     const chunks = await this.#chunksBelow(keep);
     // Where a manifest stays, its parts do.
-    this.#hasOlder = !((await this.#delete(manifests, isHeld)) && (await this.#delete([...parts, ...chunks], isHeld)));
-    if (!this.#hasOlder) this.#indexes = (this.#indexes ?? []).filter((index) => index >= keep);
+    const first = await this.#delete(manifests, isHeld);
+    const { isDone, refusal } = first.isDone ? await this.#delete([...parts, ...chunks], isHeld) : first;
+    this.#hasOlder = !isDone;
+    if (isDone) this.#indexes = (this.#indexes ?? []).filter((index) => index >= keep);
+    return refusal;
   }
 
   /** Keys of chunks whose last row is below `index`, whose own row a restore needs. */
@@ -183,15 +188,15 @@ export class SnapshotMirror {
     return stored.filter(({ first }) => first < from).map(({ key }) => key);
   }
 
-  /** Whether all of them are gone. */
-  async #delete(keys: readonly string[], isHeld: () => boolean): Promise<boolean> {
-    let isDone = true;
+  /** `isDone`: all of them are gone. `refusal`: the first of those that were refused. */
+  async #delete(keys: readonly string[], isHeld: () => boolean): Promise<{ isDone: boolean; refusal: DeleteRefusal | null }> {
+    let refusal: DeleteRefusal | null = null;
     for (let at = 0; at < keys.length; at += OBJECT_DELETE_KEYS_MAX) {
-      if (isHeld()) return false;
+      if (isHeld()) return { isDone: false, refusal };
       const outcomes = await this.#options.store.delete(keys.slice(at, at + OBJECT_DELETE_KEYS_MAX));
-      if (outcomes.some(({ deleted }) => !deleted)) isDone = false;
+      for (const outcome of outcomes) if (!outcome.deleted) refusal ??= outcome;
     }
-    return isDone;
+    return { isDone: refusal === null, refusal };
   }
 
   /** Rows, their order and the size of parts decide the bytes: what another mirror wrote under the key is the same, or of another program. */

@@ -81,7 +81,7 @@ export class MirrorFixture {
     return state.appliedIndex;
   }
 
-  mirror(log: Partial<MirroredLog> = {}): Mirror {
+  mirror(log: Partial<MirroredLog> = {}, logger = silentLog): Mirror {
     const { store, sql, clock, fatal } = this;
     const database = this.database;
     const metadata: MirroredLog = {
@@ -98,7 +98,7 @@ export class MirrorFixture {
     };
     // Getters stay such: what a test says may change under the mirror.
     Object.defineProperties(metadata, Object.getOwnPropertyDescriptors(log));
-    return new Mirror({ store, sql, metadata, clusterId: CLUSTER, clock, log: silentLog, onFatal: (error) => fatal.push(error) });
+    return new Mirror({ store, sql, metadata, clusterId: CLUSTER, clock, log: logger, onFatal: (error) => fatal.push(error) });
   }
 
   /** The database as it was `rows` log rows ago. */
