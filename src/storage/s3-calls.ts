@@ -37,7 +37,9 @@ export interface S3Call {
 
 /** What an attempt tells of its answer, to be given time for it. */
 export interface Receiving {
-  announce(bytes: number): void;
+  /** So many bytes will come. False where they are expected well within the time that they have: then nobody need be told of them. */
+  announce(bytes: number): boolean;
+  /** Some of them came. */
   receive(): void;
 }
 
@@ -54,6 +56,8 @@ export class S3Calls {
   readonly #underWay = new Set<AbortController>();
   /** Attempts of reads that have a place. */
   #readsUnderWay = 0;
+  /** Of the last long answer; infinite while there was none, or where it did not come whole. */
+  #answerMsPerByte = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
   /** `place`: for messages. */
@@ -83,7 +87,7 @@ export class S3Calls {
     try {
       for (let number = 1; ; number++) {
         try {
-          return await this.#attempt(call, whole.signal, current, (signal, receiving) => attempt(signal, isInDoubt, receiving));
+          return await this.#attempt(call, number, whole.signal, current, (signal, receiving) => attempt(signal, isInDoubt, receiving));
         } catch (error) {
           const failed = error instanceof S3Error ? error : connectionFailure(error);
           if (call.isWrite && failed.failure.isInDoubt) isInDoubt = true;
@@ -110,6 +114,7 @@ export class S3Calls {
 
   async #attempt<T>(
     { bytes, isWrite }: S3Call,
+    number: number,
     whole: AbortSignal,
     current: Attempt,
     work: (signal: AbortSignal, receiving: Receiving) => Promise<T>,
@@ -126,8 +131,14 @@ export class S3Calls {
       attempt.abort();
     });
     current.deadline = deadline;
+    const receiving = new AnswerWatch(this.#clock, deadline, (announcedBytes) => number > 1 || this.#isSlow(announcedBytes, bytes));
     try {
-      return await Promise.race([work(attempt.signal, deadline), late.promise]);
+      const result = await Promise.race([work(attempt.signal, receiving), late.promise]);
+      this.#answerMsPerByte = receiving.msPerByte() ?? this.#answerMsPerByte;
+      return result;
+    } catch (error) {
+      if (receiving.msPerByte() !== null) this.#answerMsPerByte = Number.POSITIVE_INFINITY;
+      throw error;
     } finally {
       deadline.cancel();
       current.deadline = null;
@@ -135,6 +146,11 @@ export class S3Calls {
       if (!isWrite) this.#readsUnderWay -= 1;
       gate.leave();
     }
+  }
+
+  /** Whether an answer may take more than half of its first time, if it comes as the last one did and all reads share the way. */
+  #isSlow(announcedBytes: number, bytes: number): boolean {
+    return !(this.#answerMsPerByte * announcedBytes * this.#readsUnderWay * 2 <= S3_ATTEMPT_TIMEOUT_MS + transferMs(bytes));
   }
 
   #deadlineOf(bytes: number, expire: (afterMs: number) => void): TransferDeadline {
@@ -150,6 +166,34 @@ export class S3Calls {
 
   #errorOf({ operation, key }: S3Call, isInDoubt: boolean, error: S3Error): PicoError {
     return storeError({ operation, place: this.#place, key, isInDoubt, error });
+  }
+}
+
+/** One answer of a read while it comes. */
+class AnswerWatch implements Receiving {
+  #announcedBytes = 0;
+  #announcedAtMs = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly deadline: TransferDeadline,
+    private readonly isSlow: (announcedBytes: number) => boolean,
+  ) {}
+
+  announce(bytes: number): boolean {
+    this.#announcedBytes = bytes;
+    this.#announcedAtMs = this.clock.monotonicMs();
+    this.deadline.announce(bytes);
+    return this.isSlow(bytes);
+  }
+
+  receive(): void {
+    this.deadline.receive();
+  }
+
+  /** Since it was announced; null where it was not. */
+  msPerByte(): number | null {
+    return this.#announcedBytes === 0 ? null : (this.clock.monotonicMs() - this.#announcedAtMs) / this.#announcedBytes;
   }
 }
 

@@ -456,6 +456,27 @@ test("the time of a read grows with its size: a whole object of 64 MiB may take 
   expect(fake.count(gets)).toBe(1);
 }, 60_000);
 
+test("a long read that is slow where the one before was quick is tried again, and then is not cut off", async () => {
+  const { fake, store } = await setUp({}, { haste: 3 });
+  await store.create("a/b", bytesOf("x"));
+  const [small] = fake.objects.values();
+  if (small === undefined) throw new Error("nothing stored");
+  const bytes = new Uint8Array(8 * 1024 * 1024).fill(7);
+  fake.objects.set("a/long", { ...small, bytes });
+  const isWhole = async () => Buffer.compare((await store.read("a/long")) ?? new Uint8Array(), bytes) === 0;
+  // The first is watched, the second no more.
+  for (let read = 0; read < 2; read++) expect(await isWhole()).toBe(true);
+  // Longer than the first time of an attempt.
+  const slow = { kind: "slow", parts: 30, pauseMs: 100 } as const;
+  fake.plan(gets, slow, 2);
+  expect(await isWhole()).toBe(true);
+  expect(fake.count(gets)).toBe(4);
+  // From then on it is watched at once.
+  fake.plan(gets, slow);
+  expect(await isWhole()).toBe(true);
+  expect(fake.count(gets)).toBe(5);
+}, 60_000);
+
 test("a long read that comes too slowly, or stops, ends", async () => {
   const { fake, store } = await setUp({}, { haste: 20 });
   await store.create("a/b", new Uint8Array(100_000));
