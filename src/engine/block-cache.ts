@@ -4,10 +4,14 @@
  *
  * Invariants:
  * - A key is fetched once at a time: whoever asks meanwhile waits for that fetch.
- * - A fetch that fails leaves nothing behind; all who waited for it get its error.
+ * - A fetch that fails leaves nothing behind; all who waited for it get its error, or, where it was one ahead,
+ *   bring the bytes themselves.
  * - What is kept owns its memory: a small block never keeps a large buffer alive.
+ * - Bytes that were brought ahead and that nobody has found yet, those under way included, are at most
+ *   `aheadBytesMax`: so they are few against what the cache holds, and are seldom evicted before they are used.
  */
 import { assert } from "../lib/assert.ts";
+import { READ_AHEAD_BYTES_MAX, READ_AHEAD_CACHE_SHARE } from "../lib/limits.ts";
 
 /** What an entry costs beside its bytes: key, array, place in the map. */
 const ENTRY_OVERHEAD_BYTES = 256;
@@ -16,6 +20,13 @@ interface Fetch {
   readonly blocks: Promise<readonly Uint8Array[]>;
   /** Place of the key among the fetch's keys. */
   readonly index: number;
+  readonly isAhead: boolean;
+}
+
+/** Bytes to bring before anybody asks for them. */
+export interface AheadKey {
+  readonly key: string;
+  readonly length: number;
 }
 
 export class BlockCache {
@@ -23,12 +34,25 @@ export class BlockCache {
   /** Least recently used first. */
   readonly #blocks = new Map<string, Uint8Array>();
   readonly #fetches = new Map<string, Fetch>();
+  /** Brought ahead, or on the way, and not found since: what each costs. */
+  readonly #ahead = new Map<string, number>();
+  #aheadBytes = 0;
   /** Since the start, for metrics. A wait for a fetch under way counts as a hit. */
   hitCount = 0;
   missCount = 0;
   evictionCount = 0;
 
   constructor(readonly bytesMax: number) {}
+
+  /** Of bytes brought ahead and not found yet; 0 where the cache is too small for any. */
+  get aheadBytesMax(): number {
+    return Math.min(READ_AHEAD_BYTES_MAX, Math.floor(this.bytesMax * READ_AHEAD_CACHE_SHARE));
+  }
+
+  /** Bytes brought ahead and not found yet, those under way included. */
+  get aheadBytes(): number {
+    return this.#aheadBytes;
+  }
 
   /** Bytes held, with what their keeping costs. */
   get bytes(): number {
@@ -44,8 +68,12 @@ export class BlockCache {
     return this.#fetches.size;
   }
 
-  /** The bytes; or, where they are being fetched, a promise of them; or null where `fetch` has to bring them. */
-  find(key: string): Uint8Array | Promise<Uint8Array> | null {
+  /**
+   * The bytes; or, where they are being fetched, a promise of them; or null where `fetch` has to bring them. The
+   * promise is one of null where they were fetched ahead and that failed: `find` tells anew what to do.
+   */
+  find(key: string): Uint8Array | Promise<Uint8Array | null> | null {
+    this.#forgetAhead(key);
     const block = this.#blocks.get(key);
     if (block !== undefined) {
       this.#blocks.delete(key);
@@ -56,7 +84,8 @@ export class BlockCache {
     const fetch = this.#fetches.get(key);
     if (fetch === undefined) return null;
     this.hitCount += 1;
-    return fetch.blocks.then((blocks) => blockAt(blocks, fetch.index));
+    const found = fetch.blocks.then((blocks) => blockAt(blocks, fetch.index));
+    return fetch.isAhead ? found.catch(() => null) : found;
   }
 
   /** Whether `find` would not be null; leaves the order of use as it is. */
@@ -69,18 +98,40 @@ export class BlockCache {
    * checks them. Rejects with its error.
    */
   fetch(keys: readonly string[], load: () => Promise<readonly Uint8Array[]>): Promise<readonly Uint8Array[]> {
-    const blocks = Promise.resolve().then(() => this.#load(keys, load));
-    for (const [index, key] of keys.entries()) {
-      assert(!this.has(key), "a key is fetched once at a time");
-      this.#fetches.set(key, { blocks, index });
+    return this.#begin(keys, load, false);
+  }
+
+  /**
+   * Begins to bring bytes that nobody waits for: of the keys as many, from the first on, as are not known and there
+   * is room for, which `load` is told; returns how many. What becomes of them shows in `find`.
+   */
+  fetchAhead(wanted: readonly AheadKey[], load: (count: number) => Promise<readonly Uint8Array[]>): number {
+    const keys: string[] = [];
+    for (const { key, length } of wanted) {
+      const bytes = length + ENTRY_OVERHEAD_BYTES;
+      if (this.has(key) || this.#aheadBytes + bytes > this.aheadBytesMax) break;
+      keys.push(key);
+      this.#ahead.set(key, bytes);
+      this.#aheadBytes += bytes;
     }
-    this.missCount += keys.length;
-    return blocks;
+    // Whoever needs the bytes brings them then, and is told what is the matter.
+    if (keys.length > 0) this.#begin(keys, () => load(keys.length), true).catch(() => {});
+    return keys.length;
   }
 
   /** Keeps bytes, checked by the caller, that came along with others; a key that is known or under way stays as it is. */
   offer(key: string, bytes: Uint8Array): void {
     if (!this.has(key)) this.#keep(key, ownBytes(bytes));
+  }
+
+  #begin(keys: readonly string[], load: () => Promise<readonly Uint8Array[]>, isAhead: boolean): Promise<readonly Uint8Array[]> {
+    const blocks = Promise.resolve().then(() => this.#load(keys, load));
+    this.missCount += keys.length;
+    for (const [index, key] of keys.entries()) {
+      assert(!this.has(key), "a key is fetched once at a time");
+      this.#fetches.set(key, { blocks, index, isAhead });
+    }
+    return blocks;
   }
 
   async #load(keys: readonly string[], load: () => Promise<readonly Uint8Array[]>): Promise<readonly Uint8Array[]> {
@@ -90,6 +141,9 @@ export class BlockCache {
       const owned = blocks.map(ownBytes);
       for (const [index, key] of keys.entries()) this.#keep(key, blockAt(owned, index));
       return owned;
+    } catch (error) {
+      for (const key of keys) this.#forgetAhead(key);
+      throw error;
     } finally {
       for (const key of keys) this.#fetches.delete(key);
     }
@@ -103,9 +157,18 @@ export class BlockCache {
     for (const [oldestKey, oldest] of this.#blocks) {
       if (this.#bytes <= this.bytesMax) break;
       this.#blocks.delete(oldestKey);
+      this.#forgetAhead(oldestKey);
       this.evictionCount += 1;
       this.#bytes -= oldest.length + ENTRY_OVERHEAD_BYTES;
     }
+  }
+
+  /** The bytes are used, evicted, or never came. */
+  #forgetAhead(key: string): void {
+    const bytes = this.#ahead.get(key);
+    if (bytes === undefined) return;
+    this.#ahead.delete(key);
+    this.#aheadBytes -= bytes;
   }
 }
 

@@ -26,20 +26,19 @@ import { decodeTailState } from "./tail-state-format.ts";
 /** What a reader needs of an object's metadata entry. */
 export type ReadableObject = Pick<ObjectEntry, "objectId" | "random" | "summary">;
 
-export interface ReadOptions {
-  /**
-   * Bytes beyond those asked for that a sequential reader will want next. They come in the request that
-   * has to be made anyway, never in one of their own. @default 0
-   */
-  readonly readAheadBytes?: number;
+export interface AheadOutcome {
+  /** Cached or on the way now, from the offset on and with nothing missing in between. */
+  readonly bytes: number;
+  /** That is all that the object has of the stream there. */
+  readonly isEnd: boolean;
 }
 
 /** Record blocks of one stream, in order. */
 interface BlockRun {
-  readonly needed: IndexEntry[];
-  /** Follow the needed ones. */
-  readonly ahead: IndexEntry[];
-  /** The first one behind both; null where the stream has no more in this object. */
+  readonly entries: IndexEntry[];
+  /** Bytes of the stream in them, from the offset asked for on, about. */
+  bytes: number;
+  /** The one behind them; null where the stream has no more in this object. */
   next: IndexEntry | null;
 }
 
@@ -98,7 +97,6 @@ export class DataObjectReaders {
     streamId: number,
     fromOffset: number,
     bytesMax: number,
-    options: ReadOptions = {},
   ): Promise<readonly RecordBatchView[] | "object_missing"> {
     return orMissing(async () => {
       const target = this.#target(object);
@@ -106,52 +104,68 @@ export class DataObjectReaders {
       if (!head.mayContain(streamId)) return [];
       const bytesNeeded = Math.min(bytesMax, PAGE_BYTES_MAX);
       const batches: RecordBatchView[] = [];
-      let run = await this.#findRun(target, head, streamId, fromOffset, bytesNeeded, options.readAheadBytes ?? 0);
+      let { entries, next } = await this.#findRun(target, head, streamId, fromOffset, bytesNeeded);
       for (;;) {
-        const blocks = await this.#blocks(target, run.needed, run.ahead);
-        for (const [i, entry] of run.needed.entries()) {
-          collectBatches(batches, target, entry, present(blocks[i]), streamId, fromOffset);
-        }
-        const next = run.ahead[0] ?? run.next;
+        const blocks = await this.#blocks(target, entries);
+        for (const [i, entry] of entries.entries()) collectBatches(batches, target, entry, present(blocks[i]), streamId, fromOffset);
         if (batches.length > 0 || next === null) return batches;
         // What these blocks hold of the stream ends below the offset: it goes on in the next one.
-        run = { needed: [next], ahead: [], next: null };
+        entries = [next];
+        next = null;
       }
     });
   }
 
   /**
-   * The blocks of a stream from the one that may hold `fromOffset` on: as many as give about
-   * `bytesNeeded` bytes, then those for read-ahead.
+   * Begins to fetch about `bytes` of the stream from `fromOffset` on, below `endOffset`, that a sequential reader will
+   * want: by one request, as far as the cache has room for it. Waits for the index, not for what is fetched, whose
+   * failing shows to nobody. Where more than half of it is there already nothing is begun: so requests stay large.
    */
-  async #findRun(
-    target: Target,
-    head: DataObjectHead,
+  readAhead(
+    object: ReadableObject,
     streamId: number,
     fromOffset: number,
-    bytesNeeded: number,
-    readAheadBytes: number,
-  ): Promise<BlockRun> {
-    const run: BlockRun = { needed: [], ahead: [], next: null };
-    let neededBytes = 0;
-    let aheadBytes = 0;
+    endOffset: number,
+    bytes: number,
+  ): Promise<AheadOutcome | "object_missing"> {
+    return orMissing(async () => {
+      const target = this.#target(object);
+      const head = await this.#head(target);
+      if (!head.mayContain(streamId)) return { bytes: 0, isEnd: true };
+      const { entries, next } = await this.#findRun(target, head, streamId, fromOffset, bytes);
+      const wanted = entries.filter(({ offset }) => offset < endOffset);
+      const known = wanted.slice(
+        0,
+        countWhile(wanted, ({ position }) => this.cache.has(blockKey(target, position))),
+      );
+      const begun = lengthOf(known) * 2 > bytes ? [] : this.#fetchAhead(target, wanted.slice(known.length));
+      return { bytes: lengthOf(known) + lengthOf(begun), isEnd: next === null && known.length + begun.length === entries.length };
+    });
+  }
+
+  /** Begins to fetch the first of these, as many as are neighbours and as the cache takes; returns them. */
+  #fetchAhead(target: Target, wanted: readonly IndexEntry[]): readonly IndexEntry[] {
+    const neighbors = wanted.slice(
+      0,
+      countWhile(wanted, (entry, at) => at === 0 || isNextTo(wanted[at - 1], entry)),
+    );
+    const keys = neighbors.map(({ position, length }) => ({ key: blockKey(target, position), length }));
+    const begun = this.cache.fetchAhead(keys, (count) => this.#loadBlocks(target, neighbors.slice(0, count)));
+    return neighbors.slice(0, begun);
+  }
+
+  /** The blocks of a stream from the one that may hold `fromOffset` on: as many as give about `bytes`. */
+  async #findRun(target: Target, head: DataObjectHead, streamId: number, fromOffset: number, bytes: number): Promise<BlockRun> {
+    const run: BlockRun = { entries: [], bytes: 0, next: null };
     for await (const entry of this.#entries(target, head, streamId, fromOffset)) {
-      const [first] = run.needed;
-      if (first !== undefined && run.needed.length + run.ahead.length === 1) {
-        neededBytes = usefulBytes(first, entry, streamId, fromOffset);
-      }
-      if (first === undefined) {
-        run.needed.push(entry);
-      } else if (neededBytes < bytesNeeded) {
-        run.needed.push(entry);
-        neededBytes += entry.length;
-      } else if (aheadBytes < readAheadBytes) {
-        run.ahead.push(entry);
-        aheadBytes += entry.length;
-      } else {
+      const [first] = run.entries;
+      if (first !== undefined && run.entries.length === 1) run.bytes = usefulBytes(first, entry, streamId, fromOffset);
+      if (first !== undefined && run.bytes >= bytes) {
         run.next = entry;
         break;
       }
+      run.entries.push(entry);
+      if (first !== undefined) run.bytes += entry.length;
     }
     return run;
   }
@@ -209,17 +223,22 @@ export class DataObjectReaders {
   }
 
   async #block(target: Target, entry: IndexEntry): Promise<Uint8Array> {
-    const [block] = await this.#blocks(target, [entry], []);
+    const [block] = await this.#blocks(target, [entry]);
     return present(block);
   }
 
-  /**
-   * The needed blocks, from the cache or the store: one request for each run of neighbours that are
-   * not cached. The request for the last needed one brings those ahead along.
-   */
-  async #blocks(target: Target, needed: readonly IndexEntry[], ahead: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
+  /** The blocks, from the cache or the store. */
+  async #blocks(target: Target, needed: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
+    const blocks: (Uint8Array | null)[] = needed.map(() => null);
+    // More than once only where what somebody began to fetch ahead has failed.
+    while (blocks.includes(null)) await this.#bringBlocks(target, needed, blocks);
+    return blocks.map(present);
+  }
+
+  /** Fills in the blocks that are null: one request for each run of neighbours that are not cached. */
+  async #bringBlocks(target: Target, needed: readonly IndexEntry[], blocks: (Uint8Array | null)[]): Promise<void> {
     const keyOf = (entry: IndexEntry) => blockKey(target, entry.position);
-    const found = needed.map((entry) => this.cache.find(keyOf(entry)));
+    const found = needed.map((entry, at) => blocks[at] ?? this.cache.find(keyOf(entry)));
     const runs: { readonly firstAt: number; readonly entries: IndexEntry[] }[] = [];
     for (const [at, entry] of needed.entries()) {
       if (found[at] !== null) continue;
@@ -227,29 +246,18 @@ export class DataObjectReaders {
       if (run !== undefined && run.firstAt + run.entries.length === at && isNextTo(run.entries.at(-1), entry)) run.entries.push(entry);
       else runs.push({ firstAt: at, entries: [entry] });
     }
-    const last = runs.at(-1);
-    if (last !== undefined && last.firstAt + last.entries.length === needed.length) {
-      for (const entry of ahead) {
-        if (this.cache.has(keyOf(entry)) || !isNextTo(last.entries.at(-1), entry)) break;
-        last.entries.push(entry);
-      }
+    const fetched = runs.map(({ entries }) => this.cache.fetch(entries.map(keyOf), () => this.#loadBlocks(target, entries)));
+    const [foundBlocks, fetchedBlocks] = await Promise.all([Promise.all(found), Promise.all(fetched)]);
+    for (const [at, block] of foundBlocks.entries()) blocks[at] = block;
+    for (const [at, { firstAt }] of runs.entries()) {
+      for (const [i, block] of (fetchedBlocks[at] ?? []).entries()) blocks[firstAt + i] = block;
     }
-    const fetched = runs.map(({ firstAt, entries }) => {
-      const blocks = this.cache.fetch(entries.map(keyOf), () => this.#loadBlocks(target, entries));
-      return { firstAt, blocks };
-    });
-    const [cachedBlocks, fetchedBlocks] = await Promise.all([Promise.all(found), Promise.all(fetched.map((run) => run.blocks))]);
-    for (const [at, { firstAt }] of fetched.entries()) {
-      const blocks = fetchedBlocks[at] ?? [];
-      for (let i = 0; i < blocks.length && firstAt + i < needed.length; i++) cachedBlocks[firstAt + i] = present(blocks[i]);
-    }
-    return cachedBlocks.map(present);
   }
 
   /** Reads neighbouring blocks at once and checks each. */
   async #loadBlocks(target: Target, entries: readonly IndexEntry[]): Promise<readonly Uint8Array[]> {
     const start = entries[0]?.position ?? 0;
-    const bytes = await this.#read(target, start, start + entries.reduce((sum, entry) => sum + entry.length, 0));
+    const bytes = await this.#read(target, start, start + lengthOf(entries));
     return entries.map(({ position, length, checksum }) => {
       const block = bytes.subarray(position - start, position - start + length);
       return checked(target, position, position + length, (what) => {
@@ -323,6 +331,16 @@ function collectBatches(
       at = batch.end;
     }
   });
+}
+
+function lengthOf(entries: readonly IndexEntry[]): number {
+  return entries.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** How many items, from the first on. */
+function countWhile<T>(items: readonly T[], holds: (item: T, at: number) => boolean): number {
+  const at = items.findIndex((item, index) => !holds(item, index));
+  return at < 0 ? items.length : at;
 }
 
 function blockKey({ objectId }: Target, position: number): string {

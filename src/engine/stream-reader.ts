@@ -5,9 +5,12 @@
  * A record that cannot be found is damage and is named as such; it never makes a stream look shorter
  * (FAULTS W8). An object that is missing may have been replaced since the view was asked: the view is
  * brought to the head of the log and the search repeated before it counts as damage (FAULTS G2).
+ *
+ * For who reads page by page what comes next is fetched while the page before is encoded and sent. Nobody waits
+ * for that, and whatever becomes of it no page is different.
  */
 import { PicoError } from "../lib/errors.ts";
-import { OBJECT_READS_MAX, STREAM_GAPS_MAX } from "../lib/limits.ts";
+import { OBJECT_READS_MAX, READ_AHEAD_LOOKS_MAX, SEQUENTIAL_READS_MAX, STREAM_GAPS_MAX } from "../lib/limits.ts";
 import { mapConcurrently } from "../lib/map-concurrently.ts";
 import type { ObjectEntry, StreamEntry } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
@@ -15,6 +18,7 @@ import type { DataObjectReaders } from "./data-object-readers.ts";
 import type { LogCache } from "./log-cache.ts";
 import { PageBuilder } from "./page-builder.ts";
 import { RecordBatchView } from "./record-batch-view.ts";
+import { SequentialRead, SequentialReads } from "./sequential-reads.ts";
 import { StreamGaps } from "./stream-gaps.ts";
 import type { TailState } from "./tail-state.ts";
 
@@ -37,8 +41,17 @@ interface Home {
   readonly end: number;
 }
 
+/** Where records came from. */
+interface Place {
+  readonly object: ObjectEntry;
+  readonly home: Home;
+}
+
 export class StreamReader {
   readonly #gaps = new StreamGaps(STREAM_GAPS_MAX);
+  readonly #sequentialReads = new SequentialReads(SEQUENTIAL_READS_MAX);
+  /** Looks at what to fetch ahead that are under way. */
+  #looks = 0;
 
   constructor(
     private readonly cache: LogCache,
@@ -55,7 +68,7 @@ export class StreamReader {
       return page;
     }
     this.cache.missCount += 1;
-    return this.#fill(entry, page);
+    return this.#readStored(entry, page, bounds);
   }
 
   /**
@@ -83,20 +96,35 @@ export class StreamReader {
     }
   }
 
-  async #fill(entry: StreamEntry, page: PageBuilder): Promise<PageBuilder> {
+  async #readStored(entry: StreamEntry, page: PageBuilder, { from, bytesMax }: PageBounds): Promise<PageBuilder> {
+    const known = this.#sequentialReads.take(entry.streamId, from);
+    const place = await this.#fill(entry, page);
+    if (place === null || page.next >= page.end) return page;
+    const reader = known ?? new SequentialRead();
+    reader.readBytes += bytesMax - page.bytesLeft;
+    this.#sequentialReads.note(entry.streamId, page.next, reader);
+    if (known !== null && reader.isDue) this.#readAhead(reader, place, page.next);
+    return page;
+  }
+
+  /** Fills the page; returns where its last records came from, or null where that is the cache or it got none. */
+  async #fill(entry: StreamEntry, page: PageBuilder): Promise<Place | null> {
     let failedSearches = 0;
     let holdings: Holdings | null = null;
+    let place: Place | null = null;
     while (!page.isFull) {
       const before = page.next;
       const home = this.#home(entry, before);
       this.#takeCached(home, page);
+      if (page.next > before) place = null;
       if (page.isFull) break;
       if (page.next > before) continue;
       const isKnown: boolean = holdings?.streamId === home.streamId;
       if (holdings === null || !isKnown) holdings = await this.#search(home.streamId, before);
-      const missing = await this.#takeStored(home, page, holdings);
-      if (page.next > before) {
+      const { taken, missing } = await this.#takeStored(home, page, holdings);
+      if (taken !== null) {
         failedSearches = 0;
+        place = { object: taken, home };
         continue;
       }
       holdings = null;
@@ -104,10 +132,13 @@ export class StreamReader {
       if (isKnown) continue;
       this.#assertWanted(entry, before);
       failedSearches += 1;
-      if (failedSearches >= SEARCHES_MAX) throw this.#damage(entry.streamId, `offset ${before}`, missing ?? "no live data object holds it");
+      if (failedSearches >= SEARCHES_MAX) {
+        const fact = missing === null ? "no live data object holds it" : missingFromStore(this.objects.describe(missing));
+        throw this.#damage(entry.streamId, `offset ${before}`, fact);
+      }
       await this.metadata.catchUp();
     }
-    return page;
+    return place;
   }
 
   /** A stream deleted, or an offset trimmed, while it was read is not damage: it is answered as if asked for now. */
@@ -136,29 +167,29 @@ export class StreamReader {
   }
 
   /**
-   * Takes what one data object holds from `page.next` on; null, or which object the store turned out not to have.
+   * Takes what one data object holds from `page.next` on; which one, and else which the store turned out not to have.
    * The older an object, the lower its offsets of a stream, as a rule: the right one is found by bisection, and
    * only where that misses each one is asked.
    */
-  async #takeStored(home: Home, page: PageBuilder, { holders }: Holdings): Promise<string | null> {
-    let missing: string | null = null;
+  async #takeStored(home: Home, page: PageBuilder, { holders }: Holdings): Promise<Taken> {
+    let missing: ObjectEntry | null = null;
     let low = 0;
     let high = holders.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const object = holders[middle];
       const found = object === undefined ? "nothing" : await this.#takeFrom(object, home, page);
-      if (found === "taken") return null;
-      if (found === "missing" && object !== undefined) missing = missingFromStore(this.objects.describe(object));
+      if (found === "taken") return { taken: object ?? null, missing: null };
+      if (found === "missing") missing = object ?? null;
       if (found === "nothing") high = middle;
       else low = middle + 1;
     }
     for (const object of holders) {
       const found = await this.#takeFrom(object, home, page);
-      if (found === "taken") return null;
-      if (found === "missing") missing = missingFromStore(this.objects.describe(object));
+      if (found === "taken") return { taken: object, missing: null };
+      if (found === "missing") missing = object;
     }
-    return missing;
+    return { taken: null, missing };
   }
 
   /** What the object has of the stream from `page.next` on: it, now in the page; only what lies higher; or nothing. */
@@ -185,6 +216,43 @@ export class StreamReader {
     return "taken";
   }
 
+  /** Begins to fetch what `reader` will want next. Nobody waits for it, and an error of it is nobody's. */
+  #readAhead(reader: SequentialRead, place: Place, from: number): void {
+    if (this.#looks >= READ_AHEAD_LOOKS_MAX) return;
+    this.#looks += 1;
+    reader.isLooking = true;
+    const readBytes = reader.readBytes;
+    const done = (aheadBytes: number) => {
+      this.#looks -= 1;
+      reader.isLooking = false;
+      reader.aheadUntil = Math.max(reader.aheadUntil, readBytes + aheadBytes);
+    };
+    this.#beginAhead(place, from, reader.windowBytes).then(done, () => done(0));
+  }
+
+  /** How many bytes from an offset on are cached or on the way now: `bytes`, unless the stream ends, or there is no room. */
+  async #beginAhead({ object, home }: Place, from: number, bytes: number): Promise<number> {
+    const { streamId, end } = home;
+    let ahead = 0;
+    let next: { readonly object: ObjectEntry; readonly offset: number } | null = { object, offset: from };
+    while (next !== null && next.offset < end && ahead < bytes) {
+      const found = await this.objects.readAhead(next.object, streamId, next.offset, end, bytes - ahead);
+      if (found === "object_missing") break;
+      ahead += found.bytes;
+      next = found.isEnd ? this.#objectBehind(next.object, streamId) : null;
+    }
+    return ahead;
+  }
+
+  /** The object that goes on with the stream where this one ends; null where their places do not tell. */
+  #objectBehind({ summary }: ObjectEntry, streamId: number): { readonly object: ObjectEntry; readonly offset: number } | null {
+    if (summary === null || summary.last.streamId !== streamId) return null;
+    const offset = summary.last.offset + 1;
+    const isNext = ({ summary: other }: ObjectEntry) => other?.first.streamId === streamId && other.first.offset === offset;
+    const object = this.metadata.view.liveObjectsOf(streamId, offset).find(isNext);
+    return object === undefined ? null : { object, offset };
+  }
+
   /** The live data objects that may hold records of the stream at or above `offset`, newest first. */
   async #search(streamId: number, offset: number): Promise<Holdings> {
     const candidates = this.metadata.view.liveObjectsOf(streamId, offset);
@@ -208,6 +276,12 @@ export class StreamReader {
 interface Holdings {
   readonly streamId: number;
   readonly holders: readonly ObjectEntry[];
+}
+
+/** The object that records were taken from; where there is none, one that should be there and is not, if any. */
+interface Taken {
+  readonly taken: ObjectEntry | null;
+  readonly missing: ObjectEntry | null;
 }
 
 function missingFromStore(object: string): string {

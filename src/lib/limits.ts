@@ -66,6 +66,14 @@ export const WAL_FILE_BYTES = 64 * MIB;
 export const OBJECT_READS_MAX = 32;
 /** What reads remember of streams in data objects: some 200 bytes each. */
 export const STREAM_GAPS_MAX = 65_536;
+/** What is fetched ahead for one sequential reader at most; never more than it has read so far. */
+export const READ_AHEAD_WINDOW_BYTES = 8 * MIB;
+/** What is fetched ahead for all of them, on the way or in the block cache and not read yet; and its share of that cache. */
+export const READ_AHEAD_BYTES_MAX = 32 * MIB;
+export const READ_AHEAD_CACHE_SHARE = 1 / 4;
+/** Looks at what to fetch ahead that are under way at once; and sequential readers that are remembered, some 200 bytes each. */
+export const READ_AHEAD_LOOKS_MAX = 64;
+export const SEQUENTIAL_READS_MAX = 16_384;
 /** WAL files of one life that a start scans at once, each through a buffer of 1 MiB. */
 export const WAL_FILES_READ_MAX = 4;
 /** Reads of a takeover under way at once, and segment bytes that it keeps from its check to its replay. */
@@ -431,6 +439,8 @@ export function assertLimitsAgree(): void {
     SCRUB_AGE_SECONDS_MIN * 1000 >= PREPARED_OBJECT_TTL_MS + PREPARED_OBJECT_GRACE_MS + FILE_CALL_TIMEOUT_MS,
     "an orphan is older than any write that may still be under way",
   );
+  assert(PAGE_BYTES_MAX * 2 <= READ_AHEAD_WINDOW_BYTES, "half of what is ahead of a reader is a whole page");
+  assert(READ_AHEAD_WINDOW_BYTES <= READ_AHEAD_BYTES_MAX, "one sequential reader leaves room for others");
   assert(LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX, "a default list fits the largest list");
   assert(LONG_POLL_SECONDS_DEFAULT * 1000 < CLIENT_TIMEOUT_MS, "a client waits for the end of a long poll");
   assert(SSE_HEARTBEAT_MS * 2 < CLIENT_SILENCE_MS, "an event stream that lives is not taken for a broken one");

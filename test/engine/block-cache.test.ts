@@ -1,5 +1,6 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { BlockCache } from "../../src/engine/block-cache.ts";
+import { READ_AHEAD_CACHE_SHARE } from "../../src/lib/limits.ts";
 
 const ENTRY_BYTES = 256 + 44;
 
@@ -70,3 +71,67 @@ test("a block of more than half the cache is given and not kept", async () => {
   expect(large?.length).toBe(245);
   expect([cache.has("fits"), cache.has("large")]).toEqual([true, false]);
 });
+
+describe("bytes that are brought ahead", () => {
+  /** Room for two ahead. */
+  const CACHE_BYTES = (2 * ENTRY_BYTES) / READ_AHEAD_CACHE_SHARE;
+  const wanted = (...keys: string[]) => keys.map((key) => ({ key, length: 44 }));
+  const loadAll = async (count: number) => Array.from({ length: count }, () => block(7));
+
+  test("are bounded while they are under way and until somebody finds them", async () => {
+    const cache = new BlockCache(CACHE_BYTES);
+    const pending = pendingLoad();
+    const counts: number[] = [];
+    const begun = cache.fetchAhead(wanted("a", "b", "c"), (count) => {
+      counts.push(count);
+      return pending.load();
+    });
+    expect([begun, cache.aheadBytes, cache.fetchCount]).toEqual([2, 2 * ENTRY_BYTES, 2]);
+    expect(cache.fetchAhead(wanted("c"), loadAll)).toBe(0);
+    const waiting = cache.find("a");
+    pending.resolve([block(1), block(2)]);
+    expect(await waiting).toEqual(block(1));
+    expect(counts).toEqual([2]);
+    expect(cache.aheadBytes).toBe(ENTRY_BYTES);
+    expect(cache.fetchAhead(wanted("c", "d"), loadAll)).toBe(1);
+    expect(cache.has("d")).toBe(false);
+    expect(await cache.find("b")).toEqual(block(2));
+    expect(await cache.find("c")).toEqual(block(7));
+    expect([cache.aheadBytes, cache.count, cache.missCount]).toEqual([0, 3, 3]);
+  });
+
+  test("end where a key is known, and make room once they are evicted", async () => {
+    const cache = new BlockCache(CACHE_BYTES);
+    await cache.fetch(["b"], async () => [block(1)]);
+    expect(cache.fetchAhead(wanted("a", "b", "c"), loadAll)).toBe(1);
+    expect(cache.fetchAhead(wanted("b"), loadAll)).toBe(0);
+    await untilFetched(cache);
+    expect(cache.aheadBytes).toBe(ENTRY_BYTES);
+    for (let at = 0; at < CACHE_BYTES / ENTRY_BYTES; at++) await cache.fetch([`x${at}`], async () => [block(1)]);
+    expect([cache.has("a"), cache.aheadBytes]).toEqual([false, 0]);
+  });
+
+  test("that fail leave nothing behind, and whoever waited is told to bring them", async () => {
+    const cache = new BlockCache(CACHE_BYTES);
+    const pending = pendingLoad();
+    expect(cache.fetchAhead(wanted("a", "b"), pending.load)).toBe(2);
+    const waiting = [cache.find("a"), cache.find("a")];
+    pending.reject(new Error("store down"));
+    expect(await Promise.all(waiting)).toEqual([null, null]);
+    expect([cache.fetchCount, cache.count, cache.aheadBytes, cache.has("b")]).toEqual([0, 0, 0, false]);
+    await cache.fetch(["a"], async () => [block(1)]);
+    expect(cache.find("a")).toEqual(block(1));
+  });
+
+  test("are none where the cache is too small for any", () => {
+    for (const bytesMax of [0, 1, ENTRY_BYTES]) {
+      const cache = new BlockCache(bytesMax);
+      expect(cache.fetchAhead(wanted("a"), loadAll)).toBe(0);
+      expect(cache.fetchCount).toBe(0);
+    }
+  });
+});
+
+async function untilFetched(cache: BlockCache): Promise<void> {
+  while (cache.fetchCount > 0) await Promise.resolve();
+}

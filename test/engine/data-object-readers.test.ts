@@ -7,6 +7,7 @@ import { OBJECT_HEAD_READ_BYTES } from "../../src/lib/limits.ts";
 import { buildObjects, CLUSTER_ID, namedStream, ReadOnlyStore, readersOf, type StreamInput } from "./data-object-fixtures.ts";
 import { Chance, readable } from "./record-fixtures.ts";
 
+const NO_END = Number.MAX_SAFE_INTEGER;
 const SMALL = { blockBytesTarget: 300, leafBytes: 128 };
 
 function oneObject(streams: readonly StreamInput[], options: Parameters<typeof buildObjects>[1] = SMALL): SealedDataObject {
@@ -137,13 +138,14 @@ describe("requests to the store", () => {
 
   test("of a sequential reader with read-ahead are few, and no byte of a block is read twice", async () => {
     const sealed = oneObject([namedStream(3, 0, 1000)], { ...SMALL, leafBytes: 1 << 20, objectBytesTarget: 1 << 20 });
-    const readSequentially = async (readAheadBytes: number) => {
+    const readSequentially = async (bytes: number) => {
       const { store, object } = storeOf(sealed);
       const { readers } = readersOf(store);
       for (let offset = 0; offset < 1000; ) {
-        const batches = await readers.readBatches(object, 3, offset, 100, { readAheadBytes });
+        const batches = await readers.readBatches(object, 3, offset, 100);
         if (batches === "object_missing" || batches.length === 0) throw new Error("not all is there");
         offset = batches.at(-1)?.endOffset ?? offset;
+        if (bytes > 0) await readers.readAhead(object, 3, offset, NO_END, bytes);
       }
       return store.reads;
     };
@@ -154,6 +156,29 @@ describe("requests to the store", () => {
       const blocks = reads.slice(1).sort((left, right) => left.start - right.start);
       for (const [i, { start }] of blocks.entries()) expect(start).toBe(blocks[i - 1]?.end ?? 8);
     }
+  });
+
+  test("for what comes next end where the object, the reader's part of the stream or the room in the cache does", async () => {
+    const sealed = oneObject([namedStream(3, 0, 100), namedStream(4, 0, 100)], { ...SMALL, leafBytes: 1 << 20 });
+    const blocksOf = async (cacheBytes: number, fromOffset: number, endOffset: number) => {
+      const { store, object } = storeOf(sealed);
+      const { readers, cache } = readersOf(store, cacheBytes);
+      const outcome = await readers.readAhead(object, 3, fromOffset, endOffset, 1e6);
+      await Promise.resolve();
+      const bytes = store.reads.slice(1).reduce((sum, { start, end }) => sum + end - start, 0);
+      expect(store.reads.length).toBe(2);
+      expect(outcome).toMatchObject({ bytes });
+      expect(cache.aheadBytes).toBeLessThanOrEqual(cache.aheadBytesMax);
+      return { bytes, isEnd: outcome !== "object_missing" && outcome.isEnd };
+    };
+    const all = await blocksOf(1 << 20, 0, NO_END);
+    expect(all.isEnd).toBe(true);
+    const [upper, lower] = [await blocksOf(1 << 20, 50, NO_END), await blocksOf(1 << 20, 0, 50)];
+    expect([upper.isEnd, lower.isEnd]).toEqual([true, false]);
+    for (const { bytes } of [upper, lower]) expect(bytes / all.bytes).toBeWithin(0.4, 0.6);
+    const little = await blocksOf(8000, 0, NO_END);
+    expect(little.isEnd).toBe(false);
+    expect(little.bytes).toBeWithin(1, 2001);
   });
 
   test("for a page over several blocks are one, and none that has nothing of the stream", async () => {
@@ -190,7 +215,10 @@ test("readers of all offsets, through evictions and failing reads, each end with
     const reads = Array.from({ length: 20 }, async () => {
       const { streamId, batches } = streams[chance.below(3)] ?? namedStream(2, 0, 40);
       const from = chance.below(batches.length + 1);
-      const found = await readers.readBatches(object, streamId, from, chance.below(2000), { readAheadBytes: chance.below(1000) });
+      const bytesMax = chance.below(2000);
+      const reading = readers.readBatches(object, streamId, from, bytesMax);
+      const ahead = readers.readAhead(object, streamId, from, NO_END, chance.below(1000));
+      const [found] = await Promise.all([reading, ahead.catch(() => null)]);
       if (found === "object_missing") throw new Error("object missing");
       const records = found.flatMap((batch) => [...batch.records(from)]);
       const expected = batches.slice(from, from + records.length).flatMap((batch) => [...batch.records()]);

@@ -29,7 +29,9 @@ async function readAll(scene: Scene, streamId: number, fromOffset: number, bytes
   let offset = fromOffset;
   for (const object of scene.objects) {
     for (;;) {
-      const batches = await readers.readBatches(object, streamId, offset, bytesMax, { readAheadBytes });
+      const reading = readers.readBatches(object, streamId, offset, bytesMax);
+      if (readAheadBytes > 0) await readers.readAhead(object, streamId, offset, 2 ** 53, readAheadBytes);
+      const batches = await reading;
       if (batches === "object_missing") throw new Error("object missing");
       for (const batch of batches) {
         expect(batch.endOffset).toBeGreaterThan(offset);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { BlockCache } from "../../src/engine/block-cache.ts";
 import { LogCache } from "../../src/engine/log-cache.ts";
 import type { PageBuilder } from "../../src/engine/page-builder.ts";
 import { type PageBounds, StreamReader } from "../../src/engine/stream-reader.ts";
@@ -23,6 +24,7 @@ class Shelf {
   readonly wal = new CachedWal(this.cache, SELF);
   readonly store = new ReadOnlyStore();
   readonly reader: StreamReader;
+  readonly blocks: BlockCache;
   catchUps = 0;
   /** What the view learns by its next catch-ups, one by one. */
   readonly news: (() => Promise<void> | void)[] = [];
@@ -30,7 +32,9 @@ class Shelf {
   #committed = 0;
 
   constructor(blockCacheBytes = 1 << 20) {
-    this.reader = new StreamReader(this.cache, this.metadata, readersOf(this.store, blockCacheBytes).readers);
+    const { readers, cache } = readersOf(this.store, blockCacheBytes);
+    this.blocks = cache;
+    this.reader = new StreamReader(this.cache, this.metadata, readers);
     this.metadata.catchUp = async () => {
       this.catchUps += 1;
       await this.news.shift()?.();
@@ -450,6 +454,223 @@ describe("a store or a database that does not answer", () => {
     shelf.news.push(away, away);
     expect(await codeOf(() => shelf.read(entry, 0, 3))).toBe("unavailable");
     expect(await codeOf(() => shelf.reader.readTailState(entry.streamId))).toBe("unavailable");
+  });
+});
+
+describe("a sequential reader", () => {
+  const BODY_BYTES = 1000;
+  const RECORDS = 400;
+  const PAGE = { bytesMax: 10 * BODY_BYTES };
+
+  /** A stream over four objects, each of which holds nothing else. */
+  async function longStream(blockCacheBytes?: number) {
+    const shelf = new Shelf(blockCacheBytes);
+    const entry = await shelf.create("/a");
+    const { streamId } = entry;
+    for (let from = 0; from < RECORDS; from += RECORDS / 4) await shelf.upload([namedStream(streamId, from, RECORDS / 4, BODY_BYTES)], 1);
+    const page = async (from: number) => (await shelf.read(entry, from, RECORDS, PAGE)).length;
+    return { shelf, entry, page };
+  }
+
+  /** Until nothing that nobody waits for is under way. */
+  async function settle(shelf: Shelf): Promise<void> {
+    for (let turn = 0; turn < 1000; turn++) await Promise.resolve();
+    expect(shelf.blocks.fetchCount).toBe(0);
+  }
+
+  /** Reads all of it by pages; `between` them what is under way comes to its end. */
+  async function readAll({ shelf, page }: Awaited<ReturnType<typeof longStream>>, between = settle): Promise<void> {
+    for (let from = 0; from < RECORDS; ) {
+      from += await page(from);
+      await between(shelf);
+    }
+  }
+
+  /** Bytes of records asked of the store, those that were asked twice, and requests, per object the first (its head) not counted. */
+  function blockReads(shelf: Shelf): { readonly bytes: number; readonly again: number; readonly requests: number } {
+    const ends = new Map<string, number>();
+    let bytes = 0;
+    let again = 0;
+    let requests = 0;
+    for (const { key, start, end } of shelf.store.reads.toSorted((left, right) => left.start - right.start)) {
+      if (end === shelf.store.objects.get(key)?.length) continue;
+      const reached = ends.get(key) ?? 0;
+      requests += 1;
+      bytes += end - start;
+      again += Math.max(0, Math.min(end, reached) - start);
+      ends.set(key, Math.max(end, reached));
+    }
+    return { bytes, again, requests };
+  }
+
+  test("finds the next page on its way before it asks for it, and waits for nothing that is fetched for later", async () => {
+    const { shelf, page } = await longStream();
+    await page(0);
+    const first = shelf.store.reads.length;
+    const { read } = shelf.store;
+    const held = Promise.withResolvers<void>();
+    const lateReads: number[] = [];
+    let isPageAsked = true;
+    shelf.store.read = async (key, range) => {
+      if (isPageAsked) {
+        isPageAsked = false;
+        return read.call(shelf.store, key, range);
+      }
+      lateReads.push(range?.start ?? 0);
+      const bytes = await read.call(shelf.store, key, range);
+      await held.promise;
+      return bytes;
+    };
+    expect(await page(10)).toBe(10);
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+    expect(lateReads).toHaveLength(1);
+    expect(shelf.store.reads.length).toBe(first + 2);
+    const third = page(20);
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+    // It waits for the same fetch.
+    expect(lateReads).toHaveLength(1);
+    held.resolve();
+    expect(await third).toBe(10);
+    expect(blockReads(shelf).again).toBe(0);
+  });
+
+  test("makes the store give each byte once, by few requests", async () => {
+    const scene = await longStream();
+    await readAll(scene);
+    const { bytes, again, requests } = blockReads(scene.shelf);
+    expect(again).toBe(0);
+    expect(bytes / (RECORDS * BODY_BYTES)).toBeWithin(1, 1.5);
+    // A page of ten records takes several blocks; what is ahead of a reader grows to many pages.
+    expect(requests).toBeLessThan(RECORDS / 10 / 2);
+  });
+
+  test("finds the beginning of the next object when it comes to the end of one", async () => {
+    const { shelf, page } = await longStream();
+    for (let from = 0; from < RECORDS / 4; from += 10) {
+      await page(from);
+      await settle(shelf);
+    }
+    const before = shelf.store.reads.length;
+    const { read } = shelf.store;
+    shelf.store.read = () => Promise.reject(new Error("nothing more is needed"));
+    expect(await page(RECORDS / 4)).toBe(10);
+    expect(shelf.store.reads.length).toBe(before);
+    shelf.store.read = read;
+  });
+
+  test("that asks for single pages costs what these take", async () => {
+    const { shelf, entry, page } = await longStream();
+    for (let reader = 0; reader < 20; reader++) {
+      await page(0);
+      await settle(shelf);
+    }
+    for (const from of [150, 350, 70, 230]) {
+      await page(from);
+      await settle(shelf);
+    }
+    expect(shelf.blocks.aheadBytes).toBe(0);
+    // The first page of an object costs a block more: whether it is the right one.
+    expect(blockReads(shelf).bytes).toBeLessThan(5 * (PAGE.bytesMax * 2 + 3 * 200));
+    // The second page in a row brings no more than that again.
+    const before = blockReads(shelf).bytes;
+    await shelf.read(entry, 160, RECORDS, PAGE);
+    await settle(shelf);
+    expect(blockReads(shelf).bytes - before).toBeLessThan(2 * (PAGE.bytesMax * 2 + 2 * 200));
+  });
+
+  test("with too small a cache for it has nothing fetched ahead, and no byte twice because of it", async () => {
+    for (const cacheBytes of [0, 3000, 10_000, 30_000, 100_000]) {
+      const scene = await longStream(cacheBytes);
+      let aheadMax = 0;
+      await readAll(scene, async (shelf) => {
+        await settle(shelf);
+        aheadMax = Math.max(aheadMax, shelf.blocks.aheadBytes);
+      });
+      expect(aheadMax).toBeLessThanOrEqual(cacheBytes / 4);
+      const { bytes } = blockReads(scene.shelf);
+      const whole = await longStream(cacheBytes);
+      // As many readers who are strangers to each other: none is sequential.
+      for (let from = 0; from < RECORDS; from += 10) {
+        await whole.page(from);
+        await whole.page(0);
+      }
+      expect(bytes).toBeLessThanOrEqual(blockReads(whole.shelf).bytes);
+    }
+  });
+
+  test("among many slow ones keeps what is ahead of all of them bounded", async () => {
+    const cacheBytes = 400_000;
+    const { shelf, page } = await longStream(cacheBytes);
+    const { read } = shelf.store;
+    let most = 0;
+    shelf.store.read = async (key, range) => {
+      most = Math.max(most, shelf.blocks.aheadBytes);
+      return read.call(shelf.store, key, range);
+    };
+    const positions = Array.from({ length: 30 }, (_, at) => at * 13);
+    for (let round = 0; round < 6; round++) {
+      await Promise.all(
+        positions.map(async (from, at) => {
+          positions[at] = from + (await page(from));
+        }),
+      );
+      expect(shelf.blocks.aheadBytes).toBeLessThanOrEqual(cacheBytes / 4);
+    }
+    expect(most).toBeWithin(1, cacheBytes / 4 + 1);
+  });
+
+  test("does not see that what was fetched ahead failed, was missing or damaged, and is told where it is so still", async () => {
+    const failures: ((key: string, bytes: Uint8Array | null) => Uint8Array | null)[] = [
+      () => {
+        throw new PicoError("storage_failed", "the store is down");
+      },
+      () => null,
+      (_, bytes) => bytes?.map((byte) => byte ^ 1) ?? null,
+    ];
+    for (const [at, fail] of failures.entries()) {
+      const { shelf, page } = await longStream();
+      await page(0);
+      const { read } = shelf.store;
+      let reads = 0;
+      let isFailing = true;
+      const held = Promise.withResolvers<void>();
+      shelf.store.read = async (key, range) => {
+        const bytes = await read.call(shelf.store, key, range);
+        reads += 1;
+        if (reads === 1 || !isFailing) return bytes;
+        await held.promise;
+        return fail(key, bytes);
+      };
+      expect(await page(10)).toBe(10);
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+      const waiting = page(20);
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+      isFailing = false;
+      held.resolve();
+      expect(await waiting).toBe(10);
+      await settle(shelf);
+      expect(await page(30)).toBe(10);
+      await settle(shelf);
+      expect(shelf.catchUps).toBe(0);
+      isFailing = true;
+      expect(await codeOf(() => readAllFrom(40))).toBe(at === 0 ? "storage_failed" : "corrupt");
+
+      async function readAllFrom(start: number): Promise<void> {
+        for (let from = start; from < RECORDS; ) from += await page(from);
+      }
+    }
+  });
+
+  test("of a fork has nothing fetched of its source from the fork offset on", async () => {
+    const { shelf, entry } = await longStream();
+    const fork = await shelf.create("/f", entry, 60);
+    shelf.wal.begin(fork.streamId, emptyTailState(60));
+    shelf.wal.segment({ streamId: fork.streamId, count: 5 });
+    for (let from = 0; from < 60; from += 10) {
+      await shelf.read(fork, from, 65, PAGE);
+      await settle(shelf);
+    }
+    expect(blockReads(shelf).bytes / (60 * BODY_BYTES)).toBeWithin(1, 1.6);
   });
 });
 
