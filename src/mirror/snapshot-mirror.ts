@@ -124,7 +124,7 @@ export class SnapshotMirror {
         },
       );
     }
-    if (rows.length > 0 || parts.length === 0) await flush(head.index);
+    if (rows.length > 0) await flush(head.index);
     if (!(await coversLog(head.index))) return false;
     const manifest = { head, parts };
     await this.#create(manifestKey(cluster.clusterId, head.index), encodeSnapshotManifest(cluster, manifest));

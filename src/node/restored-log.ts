@@ -40,9 +40,7 @@ export class RestoredLog {
         { isStartup: true },
       );
     }
-    const isFromStart = contents.chunks[0]?.first === 1;
-    const bases = isFromStart ? [...contents.snapshots, 0] : contents.snapshots;
-    for (const index of bases) {
+    for (const index of [...contents.snapshots, 0]) {
       try {
         return await RestoredLog.#loadFrom(options, contents, index);
       } catch (error) {
@@ -50,8 +48,7 @@ export class RestoredLog {
         problems.push(`${index === 0 ? "the log from its start" : `the snapshot at ${index}`} could not be used: ${error.message}`);
       }
     }
-    const why = problems.length === 0 ? "no snapshot in it is complete" : problems.join("; ");
-    throw new PicoError("corrupt", `not restored: the mirror in ${store.description} is damaged: ${why}`, {
+    throw new PicoError("corrupt", `not restored: the mirror in ${store.description} is damaged: ${problems.join("; ")}`, {
       where: mirrorPrefix(clusterId),
     });
   }

@@ -1,8 +1,10 @@
 import { beforeEach, expect, test } from "bun:test";
-import { MIRROR_SNAPSHOT_INTERVAL_MS } from "../../src/lib/limits.ts";
+import { MIRROR_SNAPSHOT_INTERVAL_MS, OBJECT_DELETE_KEYS_MAX } from "../../src/lib/limits.ts";
 import { logKey, manifestKey, partKey } from "../../src/mirror/mirror-object.ts";
+import { encodeSnapshotPart, type SnapshotManifest } from "../../src/mirror/mirrored-snapshot.ts";
 import { SnapshotMirror } from "../../src/mirror/snapshot-mirror.ts";
 import { mirroredRows, readSnapshotManifest } from "../../src/mirror/snapshot-reader.ts";
+import type { SnapshotRow } from "../../src/sql/sql-store.ts";
 import { codeOf } from "../support/code-of.ts";
 import { quiet } from "../support/manual-clock.ts";
 import { CLUSTER, IDENTITY, MirrorFixture } from "./mirror-fixture.ts";
@@ -131,6 +133,93 @@ test("a snapshot that does not read back is not complete, and nothing older is d
   expect(await codeOf(() => mirror.take())).toBe("storage_failed");
   await mirror.removeOlder(held);
   expect(f.store.takeCalls()).not.toContain("delete");
+});
+
+test("a stored snapshot that is damaged is not mirrored", async () => {
+  f.addStreams(3);
+  await f.snapshot();
+  f.database.database.run("UPDATE snapshot_rows SET value = CAST(value || x'00' AS BLOB) WHERE key = (SELECT min(key) FROM snapshot_rows)");
+  expect(await codeOf(() => snapshots().take())).toBe("corrupt");
+  expect((await f.store.keys()).filter((key) => key.endsWith("manifest"))).toEqual([]);
+});
+
+test("no manifest is written before the log is mirrored up to it", async () => {
+  f.addStreams(3);
+  await f.snapshot();
+  const cluster = { clusterId: CLUSTER, clusterIdentity: IDENTITY };
+  const mirror = new SnapshotMirror({ store: f.store, sql: f.sql, cluster, coversLog: async () => false });
+  expect(await mirror.take()).toBeFalse();
+  expect((await f.store.keys()).filter((key) => key.endsWith("manifest"))).toEqual([]);
+});
+
+test("a part that is there with other bytes is not taken for ours", async () => {
+  f.addStreams(3);
+  const index = await f.snapshot();
+  await f.store.inner.create(partKey(CLUSTER, index, 0), new Uint8Array(9));
+  expect(await codeOf(() => snapshots().take())).toBe("storage_failed");
+  expect((await f.store.keys()).filter((key) => key.endsWith("manifest"))).toEqual([]);
+});
+
+test("parts that are whole and not those of the manifest, or do not add up to it, are corrupt", async () => {
+  f.addStreams(3);
+  const index = await f.snapshot();
+  await snapshots().take();
+  const manifest = await readSnapshotManifest(f.store, CLUSTER, index);
+  if (manifest === null) throw new Error("no manifest");
+  const read = async (expected: SnapshotManifest) => {
+    const all: SnapshotRow[] = [];
+    for await (const rows of mirroredRows(f.store, CLUSTER, expected)) all.push(...rows);
+    return all;
+  };
+  const { head, parts } = manifest;
+  expect(await codeOf(() => read({ parts, head: { ...head, rowSum: head.rowSum + 1n } }))).toBe("corrupt");
+  const rows = await read(manifest);
+  await f.store.inner.delete([partKey(CLUSTER, index, 0)]);
+  const reversed = encodeSnapshotPart({ clusterId: CLUSTER, clusterIdentity: IDENTITY }, index, 0, rows.toReversed());
+  await f.store.inner.create(partKey(CLUSTER, index, 0), reversed);
+  expect(await codeOf(() => read(manifest))).toBe("corrupt");
+});
+
+test("a snapshot that is asked for twice at once is taken once", async () => {
+  f.addStreams(3);
+  await f.snapshot();
+  const mirror = f.mirror();
+  expect(await Promise.all([mirror.takeSnapshot(), mirror.takeSnapshot()])).toEqual([true, true]);
+  // A chunk, a part, a manifest.
+  expect(f.store.takeCalls().filter((call) => call === "create")).toHaveLength(3);
+});
+
+test("more old objects than one request takes all go, in requests of that size", async () => {
+  const mirror = snapshots();
+  for (let part = 1; part <= 2 * OBJECT_DELETE_KEYS_MAX; part++) await f.store.inner.create(partKey(CLUSTER, 1, part), new Uint8Array(1));
+  const indexes: number[] = [];
+  for (let round = 0; round < 2; round++) {
+    f.addStreams(3);
+    indexes.push(await f.snapshot());
+    await mirror.take();
+  }
+  f.store.onDelete = (keys) => expect(keys.length).toBeLessThanOrEqual(OBJECT_DELETE_KEYS_MAX);
+  await mirror.removeOlder(held);
+  expect(await f.store.keys(`${CLUSTER}/mirror/snapshot/`)).toEqual(
+    indexes.flatMap((index) => [partKey(CLUSTER, index, 0), manifestKey(CLUSTER, index)]),
+  );
+});
+
+test("behind a log that broke off a snapshot is due at once", async () => {
+  f.addStreams(3);
+  expect(await f.mirror().cover(4)).toBeTrue();
+  f.addStreams(5);
+  const index = await f.snapshot();
+  f.database.statements.truncateLog(index - 1, 0);
+  f.addStreams(1);
+  const mirror = f.mirror();
+  mirror.start();
+  await f.clock.advance(MIRROR_SNAPSHOT_INTERVAL_MS * 2);
+  await quiet();
+  expect(mirror.figures).toMatchObject({ coveredIndex: f.head, snapshotIndex: index });
+  const stopped = mirror.stop();
+  await f.clock.advance(1);
+  await stopped;
 });
 
 test("the lease holder mirrors while there is something new, and a node at rest asks nothing", async () => {

@@ -78,8 +78,10 @@ test("a bucket that cannot be used is refused at once where waiting does not hel
   const untilProbe = ({ method }: { method: string }) => method === "PUT";
   fake.plan(untilProbe, { kind: "answer", answer: refusal(403, "AccessDenied") });
   expect(await codeOf(admit(place))).toBe("storage_failed");
-  fake.plan(untilProbe, { kind: "answer", answer: refusal(503, "ServiceUnavailable") }, 12);
-  expect(await admit(place)).toEqual(["the bucket cannot be used yet and is tried again"]);
+  for (const answer of [refusal(503, "ServiceUnavailable"), refusal(507, "InsufficientStorage")]) {
+    fake.plan(untilProbe, { kind: "answer", answer }, 12);
+    expect(await admit(place)).toEqual(["the bucket cannot be used yet and is tried again"]);
+  }
   fake.plan(untilProbe, { kind: "answer", answer: refusal(503, "ServiceUnavailable") }, 100_000);
   const stopping = new AbortController();
   const waiting = codeOf(admit(place, stopping.signal));

@@ -112,7 +112,12 @@ test("live objects in the database beside a store without any of the cluster are
   expect((await metadata.propose(commit).outcome).applied).toBe(true);
   await store.create("other/data/0000000000000001/1", Uint8Array.of(1));
   expect(await verdict()).toBe("corrupt");
-  await store.create("picomq/data/0000000000000001/1", Uint8Array.of(1));
+  // The first object of all may come between the list and what the log says of it.
+  const catchUp = metadata.catchUp.bind(metadata);
+  metadata.catchUp = async () => {
+    await store.create("picomq/data/0000000000000001/1", Uint8Array.of(1));
+    await catchUp();
+  };
   expect(await verdict()).toBe("none");
 });
 

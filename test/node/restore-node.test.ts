@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import fs from "node:fs/promises";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
@@ -9,6 +9,7 @@ import { FileObjectStore } from "../../src/storage/file-object-store.ts";
 import { CLUSTER, MirrorFixture } from "../mirror/mirror-fixture.ts";
 import { startLockHolder } from "../storage/lock-holder.ts";
 import { makeTemporaryFolder } from "../storage/temporary-folder.ts";
+import { codeOf } from "../support/code-of.ts";
 import { HastyClock } from "../support/hasty-clock.ts";
 import { useTestCredentials } from "../support/minio.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -89,4 +90,23 @@ test("what a killed restore left does not keep the next one from the place", asy
   await killed.kill();
   expect((await restoreNode(options)).streams).toBe(20);
   expect(existsSync(path)).toBeTrue();
+});
+
+test("an empty file is no database, and what is left of one is: its log, or one that came meanwhile", async () => {
+  await using temporary = await makeTemporaryFolder();
+  const options = await mirroredFolder(temporary.path);
+  const path = `${temporary.path}/meta.db`;
+  await Bun.write(`${path}-wal`, "the log of a database");
+  expect(await codeOf(() => restoreNode(options))).toBe("settings");
+  await fs.rm(`${path}-wal`);
+  // A restore that refuses leaves nothing behind.
+  expect((await fs.readdir(temporary.path)).filter((name) => name.startsWith("meta.db"))).toEqual([]);
+  const meanwhile = () => writeFileSync(path, "another database");
+  await restoreNode({ ...options, onProgress: ({ step }) => step === "mirror" && meanwhile() }).then(
+    () => expect.unreachable(),
+    () => {},
+  );
+  expect(await Bun.file(path).text()).toBe("another database");
+  await Bun.write(path, "");
+  expect((await restoreNode(options)).streams).toBe(20);
 });
