@@ -48,7 +48,6 @@ export function redirectTarget(route: Route & { readonly kind: "redirect" }, exc
   return `${route.address}${exchange.rawPath}${query}`;
 }
 
-/** Answers an exchange, whatever happens. */
 /** Nobody can serve the stream now. */
 export function unavailableHere({ reason, retryAfterSeconds }: Route & { readonly kind: "unavailable" }): PicoError {
   return new PicoError("unavailable", reason, { retryAfterSeconds });
@@ -58,6 +57,7 @@ export function methodNotAllowed({ method }: Exchange): PicoError {
   return new PicoError("method_not_allowed", `method ${method} has no meaning here`);
 }
 
+/** Answers an exchange. */
 export type ExchangeHandler = (exchange: Exchange) => MaybePromise<Response>;
 
 /** A handler whose errors, thrown at once or later, `refuse` words. Broken invariants are told to whoever ends the node. */
