@@ -6,7 +6,7 @@
  * be that of a newer database, of a newer program, or somebody else's, and is told, never deleted.
  */
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
-import { type ObjectEntry, objectKey } from "../metadata/entries.ts";
+import { type ObjectEntry, parseObjectKey } from "../metadata/entries.ts";
 import type { View } from "../metadata/view.ts";
 import { TOMBSTONE_BYTES } from "./wal-segment.ts";
 
@@ -39,21 +39,19 @@ const KNOWN: KeyVerdict = { kind: "known" };
 const OTHER_FOLDERS = ["marker/", "mirror/", "probe/"];
 /** Digits of the largest number that a double holds exactly. */
 const SEGMENT_FORM = /^(-?\d{1,10})\/(\d{1,16})\/\d{16}$/;
-const OBJECT_FORM = /^([0-9a-f]{16})\/(\d{1,16})$/;
 
 /** `key` begins with `<clusterId>/`. The view must be caught up behind the list that gave the key. */
 export function judgeKey(clusterId: string, key: string, sizeBytes: number, view: ScrubView): KeyVerdict {
   const rest = key.slice(clusterId.length + 1);
-  if (rest.startsWith("data/")) return judgeDataKey(clusterId, key, rest.slice("data/".length), view);
+  if (rest.startsWith("data/")) return judgeDataKey(clusterId, key, view);
   if (rest.startsWith("wal/")) return judgeWalKey(rest.slice("wal/".length), sizeBytes, view);
   return OTHER_FOLDERS.some((folder) => rest.startsWith(folder)) ? KNOWN : { kind: "unexplained", reason: "unknown_kind" };
 }
 
-function judgeDataKey(clusterId: string, key: string, rest: string, view: ScrubView): KeyVerdict {
-  const [, random, digits] = OBJECT_FORM.exec(rest) ?? [];
-  if (random === undefined || digits === undefined) return { kind: "unexplained", reason: "unknown_kind" };
-  const objectId = Number(digits);
-  if (objectKey(clusterId, { random, objectId }) !== key) return { kind: "unexplained", reason: "unknown_kind" };
+function judgeDataKey(clusterId: string, key: string, view: ScrubView): KeyVerdict {
+  const named = parseObjectKey(clusterId, key);
+  if (named === null) return { kind: "unexplained", reason: "unknown_kind" };
+  const { random, objectId } = named;
   const entry = view.object(objectId);
   if (entry === null) {
     return objectId < view.nextObjectId ? { kind: "orphan", reason: "removed_object" } : { kind: "unexplained", reason: "unknown_object" };

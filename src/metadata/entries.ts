@@ -87,3 +87,10 @@ export function objectPrefix(clusterId: string): string {
 export function objectKey(clusterId: string, entry: { readonly random: string; readonly objectId: number }): string {
   return `${objectPrefix(clusterId)}${entry.random}/${entry.objectId}`;
 }
+
+/** Null for a key that `objectKey` does not make. */
+export function parseObjectKey(clusterId: string, key: string): { readonly random: string; readonly objectId: number } | null {
+  const [, random = "", digits] = /^([0-9a-f]{16})\/(\d{1,16})$/.exec(key.slice(objectPrefix(clusterId).length)) ?? [];
+  const named = { random, objectId: Number(digits) };
+  return Number.isSafeInteger(named.objectId) && objectKey(clusterId, named) === key ? named : null;
+}

@@ -3,7 +3,7 @@ import { highestMarker } from "../engine/store-marker.ts";
 import { PicoError } from "../lib/errors.ts";
 import { formatCount } from "../lib/format-count.ts";
 import { RESTORE_ITEMS_MAX } from "../lib/limits.ts";
-import { objectKey, objectPrefix } from "../metadata/entries.ts";
+import { objectKey, objectPrefix, parseObjectKey } from "../metadata/entries.ts";
 import { mirrorPrefix } from "../mirror/mirror-object.ts";
 import { listAll } from "../storage/object-store.ts";
 import type { RestoreOptions } from "./restore-options.ts";
@@ -50,8 +50,10 @@ export async function compareObjects(options: RestoreOptions, { metadata }: Rest
   let seen = 0;
   for await (const { key, sizeBytes } of listAll(store, objectPrefix(clusterId))) {
     onProgress({ step: "objects", done: ++seen });
-    const objectId = Number(key.slice(key.lastIndexOf("/") + 1));
-    if (!Number.isSafeInteger(objectId)) continue;
+    // What is no key of ours is nobody's id either: those that are given out from here on lie above the highest.
+    const named = parseObjectKey(clusterId, key);
+    if (named === null) continue;
+    const { objectId } = named;
     result.objectIdMax = Math.max(result.objectIdMax, objectId);
     if (missing.get(key) === sizeBytes) missing.delete(key);
     const entry = view.object(objectId);

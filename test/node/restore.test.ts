@@ -438,9 +438,12 @@ test("a data object that is missing is named, and restored without only by force
     (error: Error) => error.message,
   );
   expect(await refused).toContain(object);
+  // Somebody else's, which looks like an object id.
+  await host.store.inner.create("c/data/report/9007199254740990", new Uint8Array(1));
   const report = await host.restore(true);
   expect(report.problems.join()).toContain(object);
   expect(report.objects).toBe(0);
+  expect(report.orphanCount).toBe(0);
 });
 
 test("a start on an empty database beside a mirror is refused, and says how to restore it", async () => {
