@@ -64,7 +64,8 @@ export class S3Lister {
   async #listOrdered(prefix: string, after: string | null, limit: number): Promise<ListPage | null> {
     let token: string | null = null;
     for (let pages = 0; pages < S3_LIST_PAGES_MAX; pages++) {
-      const page: RawPage = await this.#ask({ prefix, after, token, limit: Math.max(limit, PAGE_KEYS_MIN) });
+      const question: Question = { prefix, after, token, limit: Math.max(limit, PAGE_KEYS_MIN) };
+      const page: RawPage = await this.#ask(question);
       if (!isInOrder(page.objects, prefix, after)) return null;
       const last = page.objects.at(-1)?.key ?? null;
       if (last === null) {
@@ -74,22 +75,27 @@ export class S3Lister {
         continue;
       }
       const kept = page.objects.slice(0, limit);
-      const isMore = kept.length < page.objects.length || page.token !== null || (await this.#isMoreBehind(prefix, last));
+      const isMore = kept.length < page.objects.length || page.token !== null || (await this.#isMoreBehind(question, last));
       return { objects: kept.filter(({ key }) => isObjectKey(key)), next: isMore ? (kept.at(-1)?.key ?? null) : null };
     }
     throw this.#endless(prefix, "the store has more and more pages without a key");
   }
 
-  async #isMoreBehind(prefix: string, last: string): Promise<boolean> {
-    const { objects } = await this.#ask({ prefix, after: last, token: null, limit: 1 });
+  async #isMoreBehind(question: Question, last: string): Promise<boolean> {
+    const { objects } = await this.#ask({ prefix: question.prefix, after: last, token: null, limit: 1 });
     const isMore = objects.some(({ key }) => key > last);
-    if (isMore && !this.#isCutTold) {
-      this.#isCutTold = true;
-      this.#log.warn("the store cuts lists without saying so; they are asked for until nothing more comes", {
-        bucket: this.#connection.place.bucket,
-      });
-    }
+    if (isMore && !this.#isCutTold) await this.#tellCut(question, last);
     return isMore;
+  }
+
+  /** A key behind the end may have come since; a page that still ends there, and says that it is the last, was cut. */
+  async #tellCut(question: Question, last: string): Promise<void> {
+    const { objects, token } = await this.#ask(question);
+    if (token !== null || objects.at(-1)?.key !== last) return;
+    this.#isCutTold = true;
+    this.#log.warn("the store cuts lists without saying so; they are asked for until nothing more comes", {
+      bucket: this.#connection.place.bucket,
+    });
   }
 
   async #listUnordered(prefix: string, after: string | null, limit: number): Promise<ListPage> {

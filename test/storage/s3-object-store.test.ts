@@ -3,13 +3,15 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isPicoError, type PicoError } from "../../src/lib/errors.ts";
 import { OBJECT_BYTES_TARGET, S3_ATTEMPTS_MAX, S3_CALL_TIMEOUT_MS, S3_OBJECT_BYTES_MAX } from "../../src/lib/limits.ts";
+import type { Logger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { listAll } from "../../src/storage/object-store.ts";
 import { probeObjectStore } from "../../src/storage/object-store-probe.ts";
 import { S3ObjectStore } from "../../src/storage/s3-object-store.ts";
-import { FAKE_BUCKET, type FakeRequest, FakeS3, type Habits, refusal } from "../support/fake-s3.ts";
+import { FAKE_BUCKET, type FakeAnswer, type FakeRequest, FakeS3, type Habits, refusal } from "../support/fake-s3.ts";
 import { HastyClock } from "../support/hasty-clock.ts";
 import { useTestCredentials } from "../support/minio.ts";
+import { noted } from "../support/noted-log.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { describeObjectStore } from "./object-store-contract.ts";
 
@@ -30,11 +32,12 @@ interface Options {
   /** By how much time-outs are shorter. */
   readonly haste?: number;
   readonly clockAheadMs?: number;
+  readonly log?: Logger;
 }
 
-async function openStore(fake: FakeS3, { bucket = FAKE_BUCKET, prefix = "", haste = 1, clockAheadMs = 0 }: Options = {}) {
+async function openStore(fake: FakeS3, { bucket = FAKE_BUCKET, prefix = "", haste = 1, clockAheadMs = 0, log = silentLog }: Options = {}) {
   const place = { bucket, prefix, region: null, endpoint: fake.endpoint, isPathStyle: null, isExpress: false, encryption: null };
-  return S3ObjectStore.open({ place, clock: new HastyClock({ haste, aheadMs: clockAheadMs }), random: systemRandom, log: silentLog });
+  return S3ObjectStore.open({ place, clock: new HastyClock({ haste, aheadMs: clockAheadMs }), random: systemRandom, log });
 }
 
 async function setUp(habits: Habits = {}, options: Options = {}): Promise<{ fake: FakeS3; store: S3ObjectStore }> {
@@ -279,11 +282,29 @@ test("an absence is believed only from a store: a missing bucket or an unknown p
 // Lists (FAULTS W9).
 
 test("a store that cuts lists without saying so gives all keys", async () => {
-  const { fake, store } = await setUp({ cutsListsAt: 100 });
+  const { log, lines } = noted();
+  const { fake, store } = await setUp({ cutsListsAt: 100 }, { log });
   const keys = Array.from({ length: 250 }, (_, at) => `w/${String(at).padStart(4, "0")}`);
   for (const key of keys) await store.create(key, bytesOf("x"));
   for (const pageSize of [1000, 70]) expect(await keysOf(store, "w/", pageSize)).toEqual(keys);
   expect(fake.count(lists)).toBeGreaterThan(3);
+  expect(lines.map(({ text }) => text)).toEqual([expect.stringContaining("the store cuts lists")]);
+});
+
+test("a key that comes behind the end of a list is listed, and the store is not said to cut lists", async () => {
+  const { log, lines } = noted();
+  const { fake, store } = await setUp({}, { log });
+  await store.create("w/1", bytesOf("x"));
+  await store.create("x/1", bytesOf("x"));
+  const later = fake.objects.get("x/1");
+  if (later === undefined) throw new Error("no object");
+  const change = (answer: FakeAnswer) => {
+    fake.objects.set("w/2", later);
+    return answer;
+  };
+  fake.plan(lists, { kind: "change", change });
+  expect(await keysOf(store, "w/", 1000)).toEqual(["w/1", "w/2"]);
+  expect(lines).toEqual([]);
 });
 
 test("a store that lists in no order gives keys in order, with pages of every size", async () => {
