@@ -162,7 +162,11 @@ test(
     expect(await restored.stop()).toBe(0);
 
     const key = fs.readdirSync(join(folder.path, "o"), { recursive: true, encoding: "utf8" }).find((path) => /\/data\/.*\/\d+$/.test(path));
-    fs.rmSync(join(folder.path, "o", key ?? "none"));
+    const object = join(folder.path, "o", key ?? "none");
+    fs.truncateSync(object, fs.statSync(object).size - 1);
+    const cut = await runCommand(["backup", "--to", join(folder.path, "first"), ...places]);
+    expect(cut).toMatchObject({ exitCode: 1, errors: expect.stringContaining(`the data object ${key}`) });
+    fs.rmSync(object);
     const refused = await runCommand(["backup", "--to", join(folder.path, "second"), ...places]);
     expect(refused.exitCode).toBe(1);
     expect(refused.errors).toContain(`names the data object ${key}`);
