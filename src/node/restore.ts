@@ -81,6 +81,10 @@ async function restoreOnce(options: RestoreOptions): Promise<RestoreReport> {
   const log = await RestoredLog.load(options, problems);
   try {
     return await completeRestore(options, log, problems);
+  } catch (error) {
+    // A node that goes on moves the marker and removes objects, on the word of commands that came since.
+    if (isPicoError(error, "corrupt") && (await log.isOvertaken())) throw new OvertakenError(messageOf(error), { cause: error });
+    throw error;
   } finally {
     await log.close();
   }

@@ -18,10 +18,13 @@ export class RestoredLog {
   readonly sql: SqlStore;
   readonly #createdIds = new Set<number>();
   readonly #losses: string[] = [];
+  /** Keys of the chunks that were listed. */
+  readonly #chunkKeys: ReadonlySet<string>;
   #metadata: MetadataLog | null = null;
 
-  private constructor(options: RestoreOptions, snapshotIndex: number, sql: SqlStore) {
+  private constructor(options: RestoreOptions, contents: MirrorContents, snapshotIndex: number, sql: SqlStore) {
     this.#options = options;
+    this.#chunkKeys = new Set(contents.chunks.map(({ key }) => key));
     this.snapshotIndex = snapshotIndex;
     this.sql = sql;
   }
@@ -54,7 +57,7 @@ export class RestoredLog {
   }
 
   static async #loadFrom(options: RestoreOptions, contents: MirrorContents, snapshotIndex: number): Promise<RestoredLog> {
-    const loading = new RestoredLog(options, snapshotIndex, await options.openDatabase());
+    const loading = new RestoredLog(options, contents, snapshotIndex, await options.openDatabase());
     try {
       await loading.#read(contents);
       return loading;
@@ -77,6 +80,13 @@ export class RestoredLog {
   /** What the mirror had and cannot be read: only `isForced` passes over it. */
   get losses(): readonly string[] {
     return this.#losses;
+  }
+
+  /** Whether somebody wrote to the mirror since it was listed. */
+  async isOvertaken(): Promise<boolean> {
+    const { store, clusterId } = this.#options;
+    const { chunks } = await findMirror(store, clusterId);
+    return chunks.some(({ key }) => !this.#chunkKeys.has(key));
   }
 
   async close(): Promise<void> {

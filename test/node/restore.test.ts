@@ -1,6 +1,6 @@
 /** Nodes whose database is lost, and what a restore makes of their bucket. */
 import { expect, test } from "bun:test";
-import { encodeMarker, markerKey } from "../../src/engine/store-marker.ts";
+import { encodeMarker, markerKey, markerPrefix } from "../../src/engine/store-marker.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ObjectWal } from "../../src/engine/wal-store-object.ts";
 import { STREAM_IDS_PER_RESERVATION } from "../../src/lib/limits.ts";
@@ -87,7 +87,7 @@ class Host {
   }
 }
 
-function rowIdAt({ database }: Host, index: number): string {
+function rowId(database: MemoryDatabase, index: number): string {
   return database.statements.readLog(index - 1, 1).rows[0]?.rowId ?? "";
 }
 
@@ -225,6 +225,29 @@ test("a mirror that goes on while it is restored is read again", async () => {
   };
   expect(await host.restore()).toMatchObject({ streams: 2, problems: [] });
   zombie.abandon();
+});
+
+test("a marker that a living node writes while it is restored is no damage: the mirror is read again, or the node named", async () => {
+  for (const isEndless of [false, true]) {
+    const host = new Host();
+    const zombie = await host.start();
+    await host.clock.advance(2000);
+    let rounds = 0;
+    host.store.onList = async (prefix) => {
+      if (prefix !== markerPrefix("c") || (rounds > 0 && !isEndless)) return;
+      rounds += 1;
+      await zombie.streams.create({ ...create, name: `/${rounds}`, records: [] });
+      const { appliedIndex: index } = zombie.metadata.view;
+      await zombie.mirror?.cover(index);
+      const { clusterIdentity } = zombie.metadata;
+      const marker = { index, rowId: rowId(lost, index), clusterIdentity, clusterId: "c" };
+      await host.store.inner.create(markerKey("c", index), encodeMarker(marker));
+    };
+    const lost = host.database;
+    if (isEndless) expect(await codeOf(() => host.restore())).toBe("unavailable");
+    else expect((await host.restore()).streams).toBe(1);
+    zombie.abandon();
+  }
 });
 
 test("a local WAL that is gone, or a local one in place of a bucket's, is a loss; by force its life is ended", async () => {
@@ -412,7 +435,7 @@ test("a bucket without a mirror, a hole in it, and a marker above it are refused
   expect(await codeOf(() => host.restore(true))).toBe("storage_failed");
   host.store.hides = () => false;
   await host.store.inner.delete([markerKey("c", 500)]);
-  for (const other of [{ rowId: "ab".repeat(16) }, { rowId: rowIdAt(host, 2), clusterIdentity: "e".repeat(32) }]) {
+  for (const other of [{ rowId: "ab".repeat(16) }, { rowId: rowId(host.database, 2), clusterIdentity: "e".repeat(32) }]) {
     await host.store.inner.create(markerKey("c", 2), encodeMarker({ ...marker, index: 2, ...other }));
     expect(await codeOf(() => host.restore(true))).toBe("corrupt");
     await host.store.inner.delete([markerKey("c", 2)]);
