@@ -37,6 +37,8 @@ const COST_FLAGS = ["--wal-upload-interval-ms", "5000"];
 const MERGE_QUIET_MS = 3000;
 /** Of a stream that is read for the number of requests. */
 const SPREAD_READS = 5;
+/** Bodies as they lie in the objects; each record in a frame; text. */
+const PAGE_FORMATS = ["raw", "binary", "json"] as const;
 const SPREAD_OBJECTS_MAX = 20;
 
 const { values } = parseArgs({
@@ -255,23 +257,29 @@ async function measureCatchUp(minio: MinioServer): Promise<void> {
     await untilMerged(node);
     await node.stop();
     const objects = await bare.list("catch-up/data/");
-    const ours: number[] = [];
+    const ours = PAGE_FORMATS.map((format) => ({ format, rates: [] as number[], requests: [] as number[] }));
     const bares: number[] = [];
-    const requests: number[] = [];
     for (let round = 0; round < rounds; round++) {
       bares.push(await rateOf(() => bare.readAll(objects)));
-      await node.resume();
-      const before = await node.store();
-      ours.push(await rateOf(() => readStream(node, "/long")));
-      requests.push((await node.store()).reads - before.reads);
-      await node.stop();
+      for (const { format, rates, requests } of ours) {
+        await node.resume();
+        const before = await node.store();
+        rates.push(await rateOf(() => readStream(node, "/long", format)));
+        requests.push((await node.store()).reads - before.reads);
+        await node.stop();
+      }
     }
+    console.log(`\na stream of ${mib} MiB in ${objects.length} objects, by pages of 4 MiB, nothing in memory`);
     report("catch-up", [
-      ["what", "MiB/s", "±"],
-      [`bare GETs of 1 MiB of ${objects.length} objects`, median(bares).toFixed(1), percent(spread(bares))],
-      [`a stream of ${mib} MiB, by pages of 4 MiB, nothing in memory`, median(ours).toFixed(1), percent(spread(ours))],
-      ["stream / bare, within rounds", ratio(ours, bares).toFixed(2), ""],
-      ["store reads for it", median(requests).toFixed(0), ""],
+      ["what", "MiB/s", "±", "/ bare, within rounds", "store reads"],
+      ["bare GETs of 1 MiB", median(bares).toFixed(1), percent(spread(bares)), "", ""],
+      ...ours.map(({ format, rates, requests }) => [
+        `pages, format=${format}`,
+        median(rates).toFixed(1),
+        percent(spread(rates)),
+        ratio(rates, bares).toFixed(2),
+        median(requests).toFixed(0),
+      ]),
     ]);
   } finally {
     await node.close();
@@ -323,7 +331,7 @@ async function readCosts(node: StoreNode, streams: number): Promise<{ objects: s
     await node.restart();
     objects = await liveObjects(node);
     const before = await node.store();
-    const bytes = await readStream(node, `/spread/${Math.floor(((read + 0.5) * streams) / SPREAD_READS)}`);
+    const bytes = await readStream(node, `/spread/${Math.floor(((read + 0.5) * streams) / SPREAD_READS)}`, "json");
     const counts = storeCountsBetween(before, await node.store());
     reads.push(counts.reads);
     shares.push(counts.readBytes / bytes);
@@ -331,12 +339,12 @@ async function readCosts(node: StoreNode, streams: number): Promise<{ objects: s
   return { objects: String(objects), reads: `${median(reads)} (at most ${Math.max(...reads)})`, bytes: median(shares).toFixed(1) };
 }
 
-/** Reads a stream from its start as raw pages; returns the bytes. */
-async function readStream(node: StoreNode, path: string): Promise<number> {
+/** Reads a stream from its start by pages; returns the bytes. */
+async function readStream(node: StoreNode, path: string, format: string): Promise<number> {
   let next = "0";
   let bytes = 0;
   for (;;) {
-    const response = await fetch(`${node.url}${path}?seq=${next}&bytes=${4 * MIB}`, { headers: { accept: BINARY } });
+    const response = await fetch(`${node.url}${path}?seq=${next}&bytes=${4 * MIB}&format=${format}`);
     if (response.status !== 200 && response.status !== 204)
       throw new Error(`GET ${path} answers ${response.status}: ${await response.text()}`);
     bytes += (await response.arrayBuffer()).byteLength;
