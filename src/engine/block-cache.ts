@@ -6,7 +6,8 @@
  * - A key is fetched once at a time: whoever asks meanwhile waits for that fetch.
  * - A fetch that fails leaves nothing behind; all who waited for it get its error, or, where it was one ahead,
  *   bring the bytes themselves.
- * - What is kept owns its memory: a small block never keeps a large buffer alive.
+ * - What is kept owns its memory, alone or with the other blocks of its fetch, which then leave with it: a small block
+ *   never keeps a large buffer alive that is not counted.
  * - Bytes that were brought ahead and that nobody has found yet, those under way included, are at most
  *   `aheadBytesMax`: so they are few against what the cache holds, and are seldom evicted before they are used.
  */
@@ -15,6 +16,20 @@ import { READ_AHEAD_BYTES_MAX, READ_AHEAD_CACHE_SHARE } from "../lib/limits.ts";
 
 /** What an entry costs beside its bytes: key, array, place in the map. */
 const ENTRY_OVERHEAD_BYTES = 256;
+/** Blocks of one fetch that are more of the cache than this are copied apart, so that they leave one by one. */
+const GROUP_SHARE_MAX = 1 / 8;
+
+/** Blocks that share a buffer, or one alone. They leave together. */
+interface Group {
+  readonly keys: readonly string[];
+  /** With what their keeping costs. */
+  readonly bytes: number;
+}
+
+interface Entry {
+  readonly block: Uint8Array;
+  readonly group: Group;
+}
 
 interface Fetch {
   readonly blocks: Promise<readonly Uint8Array[]>;
@@ -31,8 +46,9 @@ export interface AheadKey {
 
 export class BlockCache {
   #bytes = 0;
+  readonly #entries = new Map<string, Entry>();
   /** Least recently used first. */
-  readonly #blocks = new Map<string, Uint8Array>();
+  readonly #groups = new Set<Group>();
   readonly #fetches = new Map<string, Fetch>();
   /** Brought ahead, or on the way, and not found since: what each costs. */
   readonly #ahead = new Map<string, number>();
@@ -60,7 +76,7 @@ export class BlockCache {
   }
 
   get count(): number {
-    return this.#blocks.size;
+    return this.#entries.size;
   }
 
   /** Keys being fetched. */
@@ -74,12 +90,12 @@ export class BlockCache {
    */
   find(key: string): Uint8Array | Promise<Uint8Array | null> | null {
     this.#forgetAhead(key);
-    const block = this.#blocks.get(key);
-    if (block !== undefined) {
-      this.#blocks.delete(key);
-      this.#blocks.set(key, block);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) {
+      this.#groups.delete(entry.group);
+      this.#groups.add(entry.group);
       this.hitCount += 1;
-      return block;
+      return entry.block;
     }
     const fetch = this.#fetches.get(key);
     if (fetch === undefined) return null;
@@ -90,7 +106,7 @@ export class BlockCache {
 
   /** Whether `find` would not be null; leaves the order of use as it is. */
   has(key: string): boolean {
-    return this.#blocks.has(key) || this.#fetches.has(key);
+    return this.#entries.has(key) || this.#fetches.has(key);
   }
 
   /**
@@ -121,7 +137,7 @@ export class BlockCache {
 
   /** Keeps bytes, checked by the caller, that came along with others; a key that is known or under way stays as it is. */
   offer(key: string, bytes: Uint8Array): void {
-    if (!this.has(key)) this.#keep(key, ownBytes(bytes));
+    if (!this.has(key)) this.#keep([key], [ownBytes(bytes)]);
   }
 
   #begin(keys: readonly string[], load: () => Promise<readonly Uint8Array[]>, isAhead: boolean): Promise<readonly Uint8Array[]> {
@@ -138,8 +154,12 @@ export class BlockCache {
     try {
       const blocks = await load();
       assert(blocks.length === keys.length, "a fetch brings bytes for each of its keys");
+      if (fillOneBuffer(blocks) && costOf(blocks) <= this.bytesMax * GROUP_SHARE_MAX) {
+        this.#keep(keys, blocks);
+        return blocks;
+      }
       const owned = blocks.map(ownBytes);
-      for (const [index, key] of keys.entries()) this.#keep(key, blockAt(owned, index));
+      for (const [index, key] of keys.entries()) this.#keep([key], [blockAt(owned, index)]);
       return owned;
     } catch (error) {
       for (const key of keys) this.#forgetAhead(key);
@@ -149,17 +169,26 @@ export class BlockCache {
     }
   }
 
-  /** A block that would push out most of the others is not kept. */
-  #keep(key: string, block: Uint8Array): void {
-    if (block.length + ENTRY_OVERHEAD_BYTES > this.bytesMax / 2) return;
-    this.#blocks.set(key, block);
-    this.#bytes += block.length + ENTRY_OVERHEAD_BYTES;
-    for (const [oldestKey, oldest] of this.#blocks) {
+  /** Keeps a group, unless it would push out most of the others. */
+  #keep(keys: readonly string[], blocks: readonly Uint8Array[]): void {
+    const group = { keys, bytes: costOf(blocks) };
+    if (group.bytes > this.bytesMax / 2) return;
+    for (const [index, key] of keys.entries()) this.#entries.set(key, { block: blockAt(blocks, index), group });
+    this.#groups.add(group);
+    this.#bytes += group.bytes;
+    for (const oldest of this.#groups) {
       if (this.#bytes <= this.bytesMax) break;
-      this.#blocks.delete(oldestKey);
-      this.#forgetAhead(oldestKey);
-      this.evictionCount += 1;
-      this.#bytes -= oldest.length + ENTRY_OVERHEAD_BYTES;
+      this.#evict(oldest);
+    }
+  }
+
+  #evict(group: Group): void {
+    this.#groups.delete(group);
+    this.#bytes -= group.bytes;
+    this.evictionCount += group.keys.length;
+    for (const key of group.keys) {
+      this.#entries.delete(key);
+      this.#forgetAhead(key);
     }
   }
 
@@ -170,6 +199,17 @@ export class BlockCache {
     this.#ahead.delete(key);
     this.#aheadBytes -= bytes;
   }
+}
+
+function costOf(blocks: readonly Uint8Array[]): number {
+  return blocks.reduce((sum, { length }) => sum + length + ENTRY_OVERHEAD_BYTES, 0);
+}
+
+/** Whether the blocks are all that a buffer holds: then it lives for nothing else. */
+function fillOneBuffer(blocks: readonly Uint8Array[]): boolean {
+  const [first] = blocks;
+  if (first === undefined || blocks.some(({ buffer }) => buffer !== first.buffer)) return false;
+  return first.buffer.byteLength === blocks.reduce((sum, { length }) => sum + length, 0);
 }
 
 function ownBytes(bytes: Uint8Array): Uint8Array {

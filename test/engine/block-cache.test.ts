@@ -25,6 +25,41 @@ test("what was fetched is found, and is a copy that owns its memory", async () =
   expect(cache.bytes).toBe(2 * 256 + 30);
 });
 
+describe("blocks that fill one buffer", () => {
+  const views = (buffer: Uint8Array) => [buffer.subarray(0, 44), buffer.subarray(44, 88)];
+
+  test("are kept as they came, and leave together, when neither was found for longest", async () => {
+    const cache = new BlockCache(16 * ENTRY_BYTES);
+    const blocks = views(new Uint8Array(88).fill(1));
+    expect(await cache.fetch(["a", "b"], async () => blocks)).toBe(blocks);
+    expect([cache.find("a"), cache.find("b")]).toEqual(blocks);
+    expect(cache.find("a")).toBe(blocks[0] ?? null);
+    expect(cache.bytes).toBe(2 * ENTRY_BYTES);
+    for (let at = 0; at < 14; at++) await cache.fetch([`x${at}`], async () => [block(1)]);
+    // Found: the other one of the buffer stays with it.
+    await cache.find("b");
+    await cache.fetch(["y"], async () => [block(1)]);
+    expect(["a", "b", "x0"].map((key) => cache.has(key))).toEqual([true, true, false]);
+    for (let at = 1; at < 14; at++) await cache.find(`x${at}`);
+    await cache.find("y");
+    await cache.fetch(["z"], async () => [block(1)]);
+    await cache.fetch(["z2"], async () => [block(1)]);
+    expect(["a", "b", "x1"].map((key) => cache.has(key))).toEqual([false, false, true]);
+    expect([cache.bytes, cache.count, cache.evictionCount]).toEqual([16 * ENTRY_BYTES, 16, 3]);
+  });
+
+  test("are copied apart where they are much of the cache, or not all of the buffer", async () => {
+    for (const [bytesMax, length] of [
+      [16 * ENTRY_BYTES - 1, 88],
+      [16 * ENTRY_BYTES, 89],
+    ] as const) {
+      const cache = new BlockCache(bytesMax);
+      const blocks = await cache.fetch(["a", "b"], async () => views(new Uint8Array(length)));
+      expect(blocks.map(({ buffer }) => buffer.byteLength)).toEqual([44, 44]);
+    }
+  });
+});
+
 test("who asks while a key is fetched gets the same fetch", async () => {
   const cache = new BlockCache(10_000);
   const pending = pendingLoad();
