@@ -10,7 +10,6 @@
  * - A signature covers the body, so that a store never takes other bytes than those that were sent.
  */
 import { type S3Client, S3ServiceException } from "@aws-sdk/client-s3";
-import { SignatureV4 } from "@smithy/signature-v4";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { S3_ERROR_BYTES_MAX, S3_OBJECT_BYTES_MAX, S3_WATCHED_BYTES_MIN } from "../lib/limits.ts";
@@ -20,7 +19,8 @@ import { type ObjectEndpoint, openClient } from "./s3-endpoint.ts";
 import { readErrorDocument } from "./s3-error-document.ts";
 import { badAnswer, connectionFailure, credentialFailure, refusalOf, S3Error } from "./s3-failure.ts";
 import { formatS3Place, type S3Place } from "./s3-place.ts";
-import { EMPTY_SHA256, hashBody, Sha256 } from "./s3-sha256.ts";
+import { EMPTY_SHA256, hashBody } from "./s3-sha256.ts";
+import { S3Signer } from "./s3-signature.ts";
 
 const EXPIRED_CODES: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"]);
 
@@ -56,10 +56,10 @@ export class S3Connection {
   readonly #client: S3Client;
   readonly #credentials: CredentialProvider;
   readonly #objects: ObjectEndpoint;
+  readonly #signer: S3Signer;
   /** The store's time is this much ahead of ours. */
   #skewMs = 0;
   #isRenewing = false;
-  #signer: { readonly credentials: Credentials; readonly signer: SignatureV4 } | null = null;
 
   private constructor(place: S3Place, clock: Clock, client: S3Client, credentials: CredentialProvider, objects: ObjectEndpoint) {
     this.place = place;
@@ -67,6 +67,7 @@ export class S3Connection {
     this.#client = client;
     this.#credentials = credentials;
     this.#objects = objects;
+    this.#signer = new S3Signer(objects.region, objects.service);
     this.origin = objects.url.origin;
     this.description = `${formatS3Place(place)} at ${this.origin}`;
   }
@@ -141,34 +142,18 @@ export class S3Connection {
     const { url } = this.#objects;
     const identity = await this.#identity();
     const path = `${url.pathname === "/" ? "" : url.pathname}/${key}`;
-    const { host: _, ...signed } = (
-      await this.#signerFor(identity.credentials).sign(
-        {
-          method,
-          protocol: url.protocol,
-          hostname: url.hostname,
-          path,
-          query: {},
-          headers: {
-            host: url.host,
-            "x-amz-content-sha256": bodySha256 ?? (body === undefined ? EMPTY_SHA256 : await hashBody(body)),
-            ...headers,
-            ...identity.headers,
-          },
-        },
-        { signingDate: new Date(this.#clock.nowMs() + this.#skewMs) },
-      )
-    ).headers;
+    const signed = this.#signer.sign(
+      {
+        method,
+        host: url.host,
+        path,
+        headers: { ...headers, ...identity.headers },
+        bodySha256: bodySha256 ?? (body === undefined ? EMPTY_SHA256 : await hashBody(body)),
+      },
+      identity.credentials,
+      this.#clock.nowMs() + this.#skewMs,
+    );
     return { url: `${url.origin}${path}`, headers: signed };
-  }
-
-  /** Kept for as long as the chain gives the same credentials. */
-  #signerFor(credentials: Credentials): SignatureV4 {
-    if (this.#signer?.credentials === credentials) return this.#signer.signer;
-    const { region, service } = this.#objects;
-    const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false, applyChecksum: true });
-    this.#signer = { credentials, signer };
-    return signer;
   }
 
   async #identity(): Promise<{ credentials: Credentials; headers: Record<string, string> }> {
