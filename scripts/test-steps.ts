@@ -91,7 +91,7 @@ const processes: Stage = [
   program("schemathesis", "test/openapi/run.ts", [], 20, 6),
   program("dashboard in Chromium", "test/browser/run.ts", [], 26, 8),
   // One a fault, and the look behind a kill.
-  program("store faults, 10 s each", "test/store-faults/run.ts", ["--seconds", "10"], 8, 6),
+  program("store faults, 15 s each", "test/store-faults/run.ts", ["--seconds", "15"], 8, 8),
   bunTests("reverse proxies", ["test/proxies"], 13, 5),
   program("1 GiB into pico append, over two kills", "test/cluster/append-pipe.ts", ["--gib", "1"], 6, 8),
   program("broken variants", "test/simulation/variants.ts", [], 10, 12),

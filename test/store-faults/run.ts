@@ -1,7 +1,7 @@
 /**
  * A real node under load, with storage and WAL on a real MinIO that misbehaves in every way of `fault-proxy.ts`.
  *
- *   bun test/store-faults/run.ts [--seconds 10] [--seed N] [--only stall,cut] [--keep]
+ *   bun test/store-faults/run.ts [--seconds 15] [--seed N] [--only stall,cut] [--keep]
  *
  * During each fault: what the node answers is right, appends that cannot be taken get 503 with `Retry-After`, and
  * memory is bounded. Behind each: appends are taken again by themselves, and every acknowledged record is there
@@ -31,7 +31,8 @@ const KILL_MS = 4000;
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: "string", default: "10" },
+    // Longer than an append is kept waiting: whoever waited when the fault began is answered within it, and refused anew.
+    seconds: { type: "string", default: "15" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     only: { type: "string", default: FAULTS.join(",") },
     keep: { type: "boolean", default: false },
