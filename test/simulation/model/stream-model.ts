@@ -168,10 +168,10 @@ export class StreamModel {
     if (batch.plan.closes) this.seeClosedAt(record.offset - identity.index + batch.plan.count, "read");
   }
 
-  /** The fork's first own record is the beginning of one of the source's. */
+  /** The fork's first own record is the beginning of one of the source's. One taken whole is the source's, and the fork begins behind it. */
   #isPartial(offset: number): boolean {
     const { fork, settings } = this.facts;
-    if (fork === null || fork.requestedSubOffset === 0 || offset !== fork.offset) return false;
+    if (fork === null || fork.requestedSubOffset === 0 || offset !== fork.offset || offset !== fork.requestedOffset) return false;
     return !settings.contentType.includes("json");
   }
 
