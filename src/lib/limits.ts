@@ -272,6 +272,30 @@ export const SQLITE_BUSY_MS = 2000;
 export const SQL_CALL_TIMEOUT_MS = 10_000;
 /** Calls of one node waiting for the database; beyond, they fail at once. */
 export const SQL_CALLS_WAITING_MAX = 1000;
+/** Until a connection to Postgres can be used, and connections of one node besides the one that listens. */
+export const POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT = 5000;
+export const POSTGRES_CONNECT_TIMEOUT_MS_MAX = 60_000;
+export const POSTGRES_CONNECTIONS_DEFAULT = 4;
+export const POSTGRES_CONNECTIONS_MAX = 100;
+/** The server gives a transaction up whose client is silent this long: what it locks is free again. */
+export const POSTGRES_IDLE_TRANSACTION_MS = 3000;
+/** The same for one that only reads, and so keeps nobody waiting. */
+export const POSTGRES_LONG_IDLE_MS = 60_000;
+/** The server gives a wait for a lock, a statement, and a transaction of one statement up. */
+export const POSTGRES_LOCK_TIMEOUT_MS = 6000;
+export const POSTGRES_STATEMENT_TIMEOUT_MS = 8000;
+export const POSTGRES_TRANSACTION_TIMEOUT_MS = 15_000;
+/** A connection without traffic is probed by the system after this. */
+export const POSTGRES_KEEP_ALIVE_SECONDS = 10;
+/** The time that a connection is given to be closed well. */
+export const POSTGRES_LEAVE_SECONDS = 1;
+/** How often the connection that listens is asked whether it lives, and the pace of its return. */
+export const POSTGRES_LISTEN_CHECK_MS = 10_000;
+export const POSTGRES_LISTEN_RETRY_MIN_MS = 100;
+export const POSTGRES_LISTEN_RETRY_MAX_MS = 5000;
+/** Rows and bytes that one statement brings into a snapshot; one row always fits. */
+export const POSTGRES_WRITE_ROWS = 1000;
+export const POSTGRES_WRITE_BYTES = 4 * MIB;
 
 // Object stores and files.
 export const OBJECT_KEY_BYTES_MAX = 512;
@@ -417,6 +441,10 @@ export function assertLimitsAgree(): void {
     "no look that the database answers begins the longest watch anew",
   );
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
+  assert(POSTGRES_IDLE_TRANSACTION_MS < POSTGRES_LOCK_TIMEOUT_MS, "who waits for a frozen node's lock gets it");
+  assert(POSTGRES_LOCK_TIMEOUT_MS < POSTGRES_STATEMENT_TIMEOUT_MS, "a wait for a lock is told apart from a slow statement");
+  assert(POSTGRES_STATEMENT_TIMEOUT_MS < SQL_CALL_TIMEOUT_MS, "a slow server is told apart from a silent one");
+  assert(POSTGRES_STATEMENT_TIMEOUT_MS < POSTGRES_TRANSACTION_TIMEOUT_MS, "a statement is given up before its session");
   assert(FILE_CALL_TIMEOUT_MS <= OBJECT_CREATE_MS_MAX, "a create that was begun in time ends before the object expires");
   assert(OBJECT_CREATE_MS_MAX * 2 <= PREPARED_OBJECT_TTL_MS, "a prepared object lives long enough to be created and committed");
   assert(S3_ATTEMPT_TIMEOUT_MS < STALL_ANSWER_MS, "a stalled store is asked again before appends are answered");
