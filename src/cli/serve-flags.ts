@@ -25,7 +25,12 @@ export const PLACE_FLAGS: readonly FlagDefinition[] = [
     "folder of metadata, objects and WAL where --meta-url, --storage and --wal do not say otherwise",
     "./data",
   ),
-  defineFlag("--meta-url", "URL", "metadata: sqlite:PATH or sqlite::memory:", "sqlite:DATA-DIR/meta.db"),
+  defineFlag(
+    "--meta-url",
+    "URL",
+    "metadata: sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE",
+    "sqlite:DATA-DIR/meta.db",
+  ),
   defineFlag("--storage", "URI", "objects: s3://BUCKET/PREFIX, ID@file://DIR or ID@mem://LABEL", "-2@file://DATA-DIR/objects"),
   defineFlag(
     "--wal",

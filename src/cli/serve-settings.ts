@@ -23,6 +23,7 @@ import {
 } from "../lib/limits.ts";
 import { LOG_FORMATS, LOG_LEVELS } from "../lib/log.ts";
 import { type BucketUri, hideCredentials, parseBucketUri, STORAGE_ID_DEFAULT } from "../node/bucket-uri.ts";
+import { isPostgresUrl, postgresPlaceFromUrl } from "../node/postgres-uri.ts";
 import {
   assertPlacesDiffer,
   comesLater,
@@ -163,9 +164,12 @@ function readMetadata(given: GivenText | null, dataDirectory: string, workingDir
       flag: given.origin,
       isStartup: true,
     });
-  if (/^postgres(ql)?:/.test(given.text)) throw refuse("Postgres comes with a later version; use sqlite:PATH or sqlite::memory:");
+  if (isPostgresUrl(given.text)) {
+    const place = postgresPlaceFromUrl(given.text, given.origin, (path) => resolve(workingDirectory, path));
+    return { kind: "postgres", place };
+  }
   const path = /^sqlite:(?:\/\/)?(.*)$/s.exec(given.text)?.[1];
-  if (path === undefined) throw refuse("use sqlite:PATH or sqlite::memory:");
+  if (path === undefined) throw refuse("use sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE");
   if (path === "" || path.includes("\0")) throw refuse("it names no file; use sqlite:PATH or sqlite::memory:");
   return path === ":memory:" ? { kind: "sqlite-memory" } : { kind: "sqlite-file", path: resolve(workingDirectory, path) };
 }

@@ -2,6 +2,7 @@
  * Where a backup reads and writes, checked before anything is copied.
  */
 import { PicoError } from "../lib/errors.ts";
+import { formatPostgresPlace, type PostgresPlace } from "../sql/postgres-place.ts";
 import { makeFolder } from "../storage/durable-folder.ts";
 import { inFiles } from "../storage/file-error.ts";
 import { lookAtPath, namesInFolder, type PathFacts } from "../storage/path-facts.ts";
@@ -19,6 +20,7 @@ export interface BackupSources {
 /** Throws `settings` (fact `isStartup`) where a place is missing or in memory. */
 export async function findSources({ clusterId, metadata, storage, wal }: StoredPlaces): Promise<BackupSources> {
   if (metadata.kind === "sqlite-memory") throw notInFiles("the metadata");
+  if (metadata.kind === "postgres") throw inPostgres(metadata.place);
   if (storage.kind === "memory") throw notInFiles("the storage");
   if (wal.kind === "memory") throw notInFiles("the WAL");
   if (storage.kind === "s3") throw inBucket("the storage", storage.place);
@@ -49,6 +51,14 @@ function notInFiles(what: string): PicoError {
   return new PicoError("settings", `${what} is in the memory of the node and cannot be backed up from outside; use files`, {
     isStartup: true,
   });
+}
+
+function inPostgres(place: PostgresPlace): PicoError {
+  return new PicoError(
+    "settings",
+    `the metadata is in ${formatPostgresPlace(place)}, and pico backup copies files; use the backup of the database (pg_dump, or that of its vendor)`,
+    { isStartup: true },
+  );
 }
 
 function inBucket(what: string, place: S3Place): PicoError {

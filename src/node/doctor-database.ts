@@ -1,7 +1,12 @@
 /** The metadata: whether it is a database of ours, of a version that this program reads, and whole. */
 import fs from "node:fs/promises";
+import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { KIB } from "../lib/limits.ts";
+import { systemRandom } from "../lib/random.ts";
+import { openPostgresStore } from "../sql/postgres-opener.ts";
+import type { PostgresPlace } from "../sql/postgres-place.ts";
+import { POSTGRES_SCHEMA_VERSION } from "../sql/postgres-schema.ts";
 import { inspectSqliteFile } from "../sql/sqlite-inspection.ts";
 import { SQLITE_SCHEMA_VERSION } from "../sql/sqlite-schema.ts";
 import { isAbsence } from "../storage/file-error.ts";
@@ -19,7 +24,8 @@ export interface DatabaseExamination {
   readonly lack: { readonly what: string; readonly isFileThere: boolean } | null;
 }
 
-export async function examineDatabase(metadata: MetadataSettings): Promise<DatabaseExamination> {
+export async function examineDatabase(metadata: MetadataSettings, clock: Clock): Promise<DatabaseExamination> {
+  if (metadata.kind === "postgres") return examinePostgres(metadata.place, clock);
   if (metadata.kind === "sqlite-memory") {
     const detail = "in memory: gone when the node ends";
     return { ...only({ level: "warn", what: WHAT, detail }), lack: { what: "the database is to be in memory", isFileThere: false } };
@@ -34,6 +40,29 @@ export async function examineDatabase(metadata: MetadataSettings): Promise<Datab
     return only(fail(`${path} cannot be looked at: ${messageOf(error)}; run as the user of the node`));
   }
   return inspect(path);
+}
+
+async function examinePostgres(place: PostgresPlace, clock: Clock): Promise<DatabaseExamination> {
+  const warnings: string[] = [];
+  const store = await openPostgresStore({ place, clock, random: systemRandom, onWarning: (warning) => warnings.push(warning) });
+  try {
+    const version = await store.schemaVersion();
+    if (version !== null && version > POSTGRES_SCHEMA_VERSION)
+      return only(fail(laterSchema(store.description, version, POSTGRES_SCHEMA_VERSION)));
+    const detail = version === null ? "answers, and has no cluster yet" : `answers, schema version ${version}`;
+    const finding: Finding = { level: "ok", what: WHAT, detail: `${store.description} ${detail}` };
+    const doubts = warnings.map((warning): Finding => ({ level: "warn", what: WHAT, detail: warning }));
+    const lack = version === null ? { what: `the database ${store.description} is empty`, isFileThere: false } : null;
+    return { findings: [finding, ...doubts], lastWriteMs: null, lack };
+  } catch (error) {
+    return only(fail(messageOf(error)));
+  } finally {
+    await store.close();
+  }
+}
+
+function laterSchema(where: string, version: number, versionMax: number): string {
+  return `${where} has schema version ${version}, this program reads up to ${versionMax}; use a later program`;
 }
 
 function missing(path: string): DatabaseExamination {
@@ -59,9 +88,7 @@ function inspect(path: string): DatabaseExamination {
   if (schemaVersion === null)
     return only(fail(`${path} is a database, but none of pico; name the node's own with --data-dir or --meta-url`));
   if (schemaVersion > SQLITE_SCHEMA_VERSION) {
-    return only(
-      fail(`${path} has schema version ${schemaVersion}, this program reads up to ${SQLITE_SCHEMA_VERSION}; use a later program`),
-    );
+    return only(fail(laterSchema(path, schemaVersion, SQLITE_SCHEMA_VERSION)));
   }
   if (damage !== null && damage !== "") return only(fail(`${path} is damaged: ${damage}; ${RESTORE}`));
   const checked = damage === null ? "too large to be checked as a whole" : "its pages hold together";

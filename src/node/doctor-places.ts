@@ -83,8 +83,13 @@ function foldersOf({ metadata, storage, wal }: Settings): readonly NodeFolder[] 
     },
     { what: "WAL folder", folder: wal.kind === "local" ? wal.directory : null, isDatabase: true, flags: "--data-dir or --wal" },
   ];
-  // Buckets are another's part (doctor-buckets.ts).
-  return folders.filter(({ what }) => (what === "objects folder" ? storage.kind !== "s3" : what !== "WAL folder" || wal.kind !== "s3"));
+  // Buckets and databases are another's part (doctor-buckets.ts, doctor-database.ts).
+  const isElsewhere: Readonly<Record<string, boolean>> = {
+    "metadata folder": metadata.kind === "postgres",
+    "objects folder": storage.kind === "s3",
+    "WAL folder": wal.kind === "s3",
+  };
+  return folders.filter(({ what }) => isElsewhere[what] !== true);
 }
 
 async function* examineFolder(what: string, folder: string, isDatabase: boolean, flags: string): AsyncGenerator<Finding, void, undefined> {

@@ -35,7 +35,7 @@ export async function* examine(settings: Settings, clock: Clock): AsyncGenerator
   const holder = await holderOf(settings);
   yield* examinePlaces(settings, holder);
   yield* examineBuckets(settings, clock);
-  const { findings, lastWriteMs, lack } = await examineDatabase(settings.metadata);
+  const { findings, lastWriteMs, lack } = await examineDatabase(settings.metadata, clock);
   const misfit = lack === null ? null : await examineMissing(lack, settings, clock);
   if (misfit === null) yield* findings;
   else yield misfit;

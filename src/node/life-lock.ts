@@ -6,6 +6,12 @@ export interface LifeLock {
   noteLife(nodeEpoch: number): Promise<void>;
 }
 
+/** Where no lock tells: another host may have taken the node id. Whoever lived before is watched, and fenced where it stands still. */
+export const UNPROVEN_LIFE: LifeLock = {
+  provesDeathOf: () => false,
+  noteLife: async () => {},
+};
+
 /** Of a lock without which nobody goes on, such as that of a WAL's directory: whoever lived before held it. */
 export const EXCLUSIVE_LIFE: LifeLock = {
   provesDeathOf: () => true,

@@ -9,7 +9,6 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { START_RETRY_MS_MAX, START_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Random } from "../lib/random.ts";
-import { isUnwritten } from "../storage/path-facts.ts";
 import { STORED_TRACES, type TracedStores } from "./stored-traces.ts";
 
 export interface StoresBeside extends TracedStores {
@@ -25,7 +24,14 @@ export interface StoredTrace {
   readonly isRestorable: boolean;
 }
 
-interface StartSeams {
+/** The database that a start is to have. */
+export interface SoughtDatabase {
+  /** What is known where it is missing: `there is no database at data/meta.db`. */
+  readonly lack: string;
+  readonly isMissing: () => Promise<boolean>;
+}
+
+export interface StartSeams {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -34,18 +40,19 @@ interface StartSeams {
 }
 
 /**
- * Throws `corrupt` where there is no database at `path` and the stores need one; `unavailable` at a stop. Writes nothing, and
+ * Throws `corrupt` where there is no database and the stores need one; `unavailable` at a stop. Writes nothing, and
  * waits for stores that are away.
  */
-export async function assertDatabaseNotMissing(path: string, stores: StoresBeside, seams: StartSeams): Promise<void> {
+export async function assertDatabaseNotMissing(database: SoughtDatabase, stores: StoresBeside, seams: StartSeams): Promise<void> {
   const { clock, random, log, stopping } = seams;
-  if (!(await isUnwritten(path))) return;
+  const { lack, isMissing } = database;
+  if (!(await isMissing())) return;
   for (let attempt = 1; ; attempt++) {
     try {
       const trace = await findTrace(stores);
       // Another process may have made it meanwhile, and its first objects with it.
-      if (trace === null || !(await isUnwritten(path))) return;
-      throw new PicoError("corrupt", `${describeMissing(`there is no database at ${path}`, trace)}. Nothing was made or changed`, {
+      if (trace === null || !(await isMissing())) return;
+      throw new PicoError("corrupt", `${describeMissing(lack, trace)}. Nothing was made or changed`, {
         where: "the database",
       });
     } catch (error) {

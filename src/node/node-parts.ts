@@ -6,6 +6,8 @@ import { ObjectWal } from "../engine/wal-store-object.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemRandom } from "../lib/random.ts";
+import { openPostgresStore } from "../sql/postgres-opener.ts";
+import type { PostgresStore } from "../sql/postgres-store.ts";
 import type { SqlStore } from "../sql/sql-store.ts";
 import { SQLITE_MEMORY_PATH } from "../sql/sqlite-database.ts";
 import { SqliteStore } from "../sql/sqlite-store.ts";
@@ -14,13 +16,15 @@ import { FileObjectStore } from "../storage/file-object-store.ts";
 import { NodeLocalDirectory } from "../storage/local-directory-node.ts";
 import { MemoryObjectStore } from "../storage/memory-object-store.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
+import { isUnwritten } from "../storage/path-facts.ts";
 import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { admitBucket } from "./bucket-admission.ts";
-import { EXCLUSIVE_LIFE, type LifeLock } from "./life-lock.ts";
+import { EXCLUSIVE_LIFE, type LifeLock, UNPROVEN_LIFE } from "./life-lock.ts";
 import { assertDatabaseNotMissing } from "./missing-database.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
-import type { Settings, StorageSettings } from "./settings.ts";
+import { awaitPostgres } from "./postgres-admission.ts";
+import type { MetadataSettings, Settings, StorageSettings } from "./settings.ts";
 
 export interface NodeParts {
   readonly sql: SqlStore;
@@ -35,7 +39,7 @@ export interface NodeParts {
 /**
  * The lock comes first: held, it proves that no other process of this node id lives on this host, and nothing
  * is touched before. The database comes last: where it is missing none is made beside stores that need another one.
- * Throws `locked`, `storage_failed`, `storage_full`, and what `admitBucket` and `assertDatabaseNotMissing` throw.
+ * Throws `locked`, `storage_failed`, `storage_full`, and what `admitBucket`, `awaitPostgres` and `assertDatabaseNotMissing` throw.
  */
 export async function openParts(settings: Settings, log: Logger, stopping: AbortSignal): Promise<NodeParts> {
   const opened: { close(): Promise<void> }[] = [];
@@ -51,14 +55,20 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
       opened.push(lock);
     }
     const stores = await openStores(settings, log, stopping, opened);
-    if (settings.metadata.kind === "sqlite-file") {
-      const { clusterId, isMirrored, metadata } = settings;
-      const seams = { clock: systemClock, random: systemRandom, log, stopping };
-      await assertDatabaseNotMissing(metadata.path, { ...stores, clusterId, isMirrored }, seams);
+    const { clusterId, isMirrored, metadata, wal } = settings;
+    const beside = { ...stores, clusterId, isMirrored };
+    const seams = { clock: systemClock, random: systemRandom, log, stopping };
+    if (metadata.kind === "sqlite-file") {
+      const { path } = metadata;
+      await assertDatabaseNotMissing({ lack: `there is no database at ${path}`, isMissing: () => isUnwritten(path) }, beside, seams);
     }
-    const sql = openSql(settings, log);
+    const sql = await openSql(metadata, log);
     opened.push(sql);
-    return { sql, ...stores, lifeLock: lock ?? EXCLUSIVE_LIFE, close };
+    if (sql instanceof SqliteStore) return { sql, ...stores, lifeLock: lock ?? EXCLUSIVE_LIFE, close };
+    await awaitPostgres(sql, seams);
+    const lack = `the database ${sql.description} is empty`;
+    await assertDatabaseNotMissing({ lack, isMissing: async () => (await sql.schemaVersion()) === null }, beside, seams);
+    return { sql, ...stores, lifeLock: wal.kind === "local" ? EXCLUSIVE_LIFE : UNPROVEN_LIFE, close };
   } catch (error) {
     await close();
     throw error;
@@ -125,7 +135,11 @@ async function openStore(storage: Exclude<StorageSettings, { kind: "s3" }>): Pro
   return FileObjectStore.open({ path: storage.directory, clock: systemClock, random: systemRandom });
 }
 
-function openSql({ metadata }: Settings, log: Logger): SqlStore {
+async function openSql(metadata: MetadataSettings, log: Logger): Promise<SqliteStore | PostgresStore> {
+  const onWarning = (message: string) => log.warn(message);
+  if (metadata.kind === "postgres") {
+    return openPostgresStore({ place: metadata.place, clock: systemClock, random: systemRandom, onWarning });
+  }
   const path = metadata.kind === "sqlite-memory" ? SQLITE_MEMORY_PATH : metadata.path;
-  return new SqliteStore({ path, clock: systemClock, onWarning: (message) => log.warn(message) });
+  return new SqliteStore({ path, clock: systemClock, onWarning });
 }

@@ -119,6 +119,13 @@ function describePlace(place: S3Place): string {
 }
 
 function databasePath({ metadata, storage }: StoredPlaces): string {
+  if (metadata.kind === "postgres") {
+    throw new PicoError(
+      "settings",
+      "a restore from the mirror makes a SQLite file; restore Postgres from the database's own backup, or name a file with --meta-url sqlite:PATH",
+      { flag: "--meta-url", isStartup: true },
+    );
+  }
   if (metadata.kind !== "sqlite-file") {
     throw new PicoError("settings", "a database in memory cannot be restored; name a file with --meta-url sqlite:PATH or --data-dir", {
       flag: "--meta-url",

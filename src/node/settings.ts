@@ -6,6 +6,7 @@
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { PicoError } from "../lib/errors.ts";
 import type { LogFormat, LogLevel } from "../lib/log.ts";
+import type { PostgresPlace } from "../sql/postgres-place.ts";
 import type { S3Place } from "../storage/s3-place.ts";
 import { BUCKET_ID_MIN, type BucketUri, readWalParameters, type WalParameters } from "./bucket-uri.ts";
 import { s3PlaceFromUri } from "./s3-uri.ts";
@@ -28,7 +29,9 @@ export interface StreamListenerSettings {
 export type MetadataSettings =
   | { readonly kind: "sqlite-memory" }
   /** `path` is absolute. */
-  | { readonly kind: "sqlite-file"; readonly path: string };
+  | { readonly kind: "sqlite-file"; readonly path: string }
+  /** Shared by the nodes of a cluster. */
+  | { readonly kind: "postgres"; readonly place: PostgresPlace };
 
 export type StorageSettings =
   /** `directory` is absolute. */

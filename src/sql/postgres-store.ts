@@ -108,9 +108,9 @@ export class PostgresStore implements SqlStore {
     return { clusterIdentity: identity };
   }
 
-  /** Whether a cluster has used the database. Makes nothing. */
-  async isPrepared(): Promise<boolean> {
-    return (await this.#transact("isPrepared", "read", readPostgresSchema)) !== null;
+  /** Null: no cluster has used the database. Makes nothing. */
+  async schemaVersion(): Promise<number | null> {
+    return (await this.#transact("schemaVersion", "read", readPostgresSchema))?.version ?? null;
   }
 
   async nowMs(): Promise<number> {

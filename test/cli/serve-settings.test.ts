@@ -189,9 +189,20 @@ test("--meta-url takes the forms of SQLite, and names every other one", () => {
   for (const text of ["sqlite::memory:", "sqlite://:memory:"]) expect(path(text)).toEqual({ kind: "sqlite-memory" });
   expect(path("sqlite:a/b.db")).toEqual({ kind: "sqlite-file", path: "/home/me/a/b.db" });
   expect(path("sqlite:///a/b.db")).toEqual({ kind: "sqlite-file", path: "/a/b.db" });
-  for (const text of ["sqlite:", "sqlite://", "mysql://h/d", "meta.db", "postgres://u:secret@h/d", "postgresql://h/d"]) {
+  for (const text of ["sqlite:", "sqlite://", "mysql://h/d", "meta.db"]) {
     expect(() => path(text)).toThrow(/^unsupported --meta-url (?!.*secret)/);
   }
+});
+
+test("--meta-url takes Postgres, where a cluster keeps its own copy", () => {
+  const flags = { "--meta-url": "postgres://u:p@h/d?sslmode=verify-ca&sslrootcert=ca.pem", "--storage": "-2@s3://bucket" };
+  const { metadata, isMirrored } = read(flags);
+  expect(metadata).toMatchObject({
+    kind: "postgres",
+    place: { user: "u", password: "p", database: "d", tls: { rootCertificatePath: "/home/me/ca.pem" } },
+  });
+  expect(isMirrored).toBeFalse();
+  expect(() => read({ "--meta-url": "postgres://u:secret@h" })).toThrow(/^unsupported --meta-url (?!.*secret)/);
 });
 
 test("--storage in a bucket brings the WAL with it, and each may be elsewhere", () => {

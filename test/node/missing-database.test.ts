@@ -14,6 +14,7 @@ import { assertDatabaseNotMissing } from "../../src/node/missing-database.ts";
 import { openParts } from "../../src/node/node-parts.ts";
 import { FileObjectStore } from "../../src/storage/file-object-store.ts";
 import { MemoryObjectStore } from "../../src/storage/memory-object-store.ts";
+import { isUnwritten } from "../../src/storage/path-facts.ts";
 import { MemoryWal } from "../engine/wal-fixtures.ts";
 import { makeTemporaryFolder } from "../storage/temporary-folder.ts";
 import { codeOf } from "../support/code-of.ts";
@@ -110,7 +111,9 @@ async function verdict(path: string, store: MemoryObjectStore, stopping = new Ab
   await store.create(DATA_KEY, Uint8Array.of(1));
   const stores = { store, wal: new MemoryWal(), clusterId: "picomq", isMirrored: true };
   const seams = { clock: new HastyClock(), random: systemRandom, log: silentLog, stopping };
-  return codeOf(() => assertDatabaseNotMissing(path, stores, seams));
+  return codeOf(() =>
+    assertDatabaseNotMissing({ lack: `there is no database at ${path}`, isMissing: () => isUnwritten(path) }, stores, seams),
+  );
 }
 
 test("a store that is away is waited for, until a stop", async () => {

@@ -1,0 +1,164 @@
+/**
+ * URLs of Postgres, in the form of libpq: `postgres://user:password@host:port,host:port/database?name=value&...`.
+ *
+ * User, password, database and values are percent-encoded. A parameter that is not known is refused: a misspelled
+ * `sslmode` would else be a connection without proof of the server. Messages have neither password nor values.
+ */
+import { PicoError } from "../lib/errors.ts";
+import {
+  POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT,
+  POSTGRES_CONNECT_TIMEOUT_MS_MAX,
+  POSTGRES_CONNECTIONS_DEFAULT,
+  POSTGRES_CONNECTIONS_MAX,
+} from "../lib/limits.ts";
+import { POSTGRES_COMMIT_MODES, POSTGRES_TLS_MODES, type PostgresPlace, type PostgresTls } from "../sql/postgres-place.ts";
+import { hideCredentials } from "./bucket-uri.ts";
+
+const PORT_DEFAULT = 5432;
+const HOSTS_MAX = 16;
+const PARAMETERS = [
+  "sslmode",
+  "sslrootcert",
+  "sslcert",
+  "sslkey",
+  "connect_timeout",
+  "max",
+  "application_name",
+  "synchronousCommit",
+  "target_session_attrs",
+] as const;
+type ParameterName = (typeof PARAMETERS)[number];
+/** A snapshot that is read has one for minutes, and the rest goes on. */
+const CONNECTIONS_MIN = 2;
+/** Only the primary takes writes; to ask for less would be a mistake. */
+const SESSION_ATTRIBUTES = ["primary", "read-write"] as const;
+/** What the server cuts a longer one to. */
+const NAME_CHARACTERS_MAX = 63;
+
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(ql)?:/.test(text);
+}
+
+/** Throws `settings`, naming `flag`. `resolvePath` makes the path of a certificate absolute. */
+export function postgresPlaceFromUrl(text: string, flag: string, resolvePath: (path: string) => string): PostgresPlace {
+  const refuse: Refuse = (why) =>
+    new PicoError("settings", `unsupported ${flag} ${JSON.stringify(hideCredentials(text))}: ${why}`, { flag, isStartup: true });
+  const form = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]*)\/([^@/?#]*)(?:\?([^#]*))?$/.exec(text);
+  if (form === null) {
+    throw refuse("write postgres://USER:PASSWORD@HOST:PORT/DATABASE; what is no letter or digit in user or password is percent-encoded");
+  }
+  const [, credentials = "", hosts = "", database = "", query = ""] = form;
+  const decode = (encoded: string) => decodePercent(encoded, refuse);
+  const [user = "", password = null] =
+    /^([^:]*)(?::(.*))?$/
+      .exec(credentials)
+      ?.slice(1)
+      .map((part) => part ?? null) ?? [];
+  if (user === null || user === "") throw refuse("it names no user");
+  if (database === "") throw refuse("it names no database");
+  const parameters = new Parameters(query, decode, refuse);
+  parameters.word("target_session_attrs", SESSION_ATTRIBUTES);
+  const connectSeconds = parameters.number("connect_timeout", 1, POSTGRES_CONNECT_TIMEOUT_MS_MAX / 1000);
+  const name = parameters.text("application_name") ?? "pico";
+  if (!/^[\x20-\x7e]+$/.test(name) || name.length > NAME_CHARACTERS_MAX) {
+    throw refuse(`its application_name cannot be used; take 1 to ${NAME_CHARACTERS_MAX} characters of ASCII`);
+  }
+  return {
+    hosts: readHosts(hosts, refuse),
+    database: decode(database),
+    user: decode(user),
+    password: password === null ? null : decode(password),
+    tls: readTls(parameters, resolvePath, refuse),
+    connectionsMax: parameters.number("max", CONNECTIONS_MIN, POSTGRES_CONNECTIONS_MAX) ?? POSTGRES_CONNECTIONS_DEFAULT,
+    connectTimeoutMs: connectSeconds === null ? POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT : connectSeconds * 1000,
+    applicationName: name,
+    synchronousCommit: parameters.word("synchronousCommit", POSTGRES_COMMIT_MODES) ?? "on",
+  };
+}
+
+type Refuse = (why: string) => PicoError;
+
+function readHosts(text: string, refuse: Refuse): PostgresPlace["hosts"] {
+  const hosts = text.split(",").map((authority) => {
+    const [, address, name, portText] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(authority) ?? [];
+    const host = address ?? name;
+    if (host === undefined) throw refuse(authority === "" ? "it names no host" : `${JSON.stringify(authority)} is no host`);
+    const port = portText === undefined ? PORT_DEFAULT : Number(portText);
+    if (port < 1 || port > 65_535) throw refuse(`${port} is no port`);
+    return { host, port };
+  });
+  if (hosts.length > HOSTS_MAX) throw refuse(`it names ${hosts.length} hosts; at most ${HOSTS_MAX} are tried`);
+  return hosts;
+}
+
+function readTls(parameters: Parameters, resolvePath: (path: string) => string, refuse: Refuse): PostgresTls {
+  const mode = parameters.word("sslmode", POSTGRES_TLS_MODES) ?? "prefer";
+  const file = (name: ParameterName) => {
+    const path = parameters.text(name);
+    return path === null ? null : resolvePath(path);
+  };
+  const isSystem = parameters.text("sslrootcert") === "system";
+  const tls = {
+    mode,
+    rootCertificatePath: isSystem ? null : file("sslrootcert"),
+    certificatePath: file("sslcert"),
+    keyPath: file("sslkey"),
+  };
+  if ((tls.certificatePath === null) !== (tls.keyPath === null)) throw refuse("sslcert and sslkey need each other");
+  const hasFiles = isSystem || tls.rootCertificatePath !== null || tls.certificatePath !== null;
+  if (hasFiles && (mode === "disable" || mode === "prefer"))
+    throw refuse("its certificates need sslmode=require, verify-ca or verify-full");
+  if (isSystem && mode !== "verify-full") throw refuse("sslrootcert=system needs sslmode=verify-full");
+  return tls;
+}
+
+class Parameters {
+  readonly #values = new Map<string, string>();
+  readonly #refuse: Refuse;
+
+  constructor(query: string, decode: (encoded: string) => string, refuse: Refuse) {
+    this.#refuse = refuse;
+    for (const pair of query.split("&")) {
+      if (pair === "") continue;
+      const [name = "", value = ""] = pair.split(/=(.*)/s, 2).map(decode);
+      if (!(PARAMETERS as readonly string[]).includes(name)) {
+        throw refuse(`it has the unknown parameter ${JSON.stringify(name)}; known are ${PARAMETERS.join(", ")}`);
+      }
+      if (this.#values.has(name)) throw refuse(`it has the parameter ${name} twice`);
+      if (value === "") throw refuse(`its parameter ${name} is empty; give a value or leave it out`);
+      this.#values.set(name, value);
+    }
+  }
+
+  text(name: ParameterName): string | null {
+    return this.#values.get(name) ?? null;
+  }
+
+  word<Word extends string>(name: ParameterName, words: readonly Word[]): Word | null {
+    const text = this.text(name);
+    const found = words.find((word) => word === text);
+    if (text !== null && found === undefined) throw this.#refuse(`its parameter ${name} takes ${words.join(", ")}`);
+    return found ?? null;
+  }
+
+  number(name: ParameterName, min: number, max: number): number | null {
+    const text = this.text(name);
+    if (text === null) return null;
+    const value = Number(text);
+    if (!/^\d{1,9}$/.test(text) || value < min || value > max) {
+      throw this.#refuse(`its parameter ${name} takes a whole number from ${min} to ${max}`);
+    }
+    return value;
+  }
+}
+
+function decodePercent(encoded: string, refuse: Refuse): string {
+  let text: string;
+  try {
+    text = decodeURIComponent(encoded);
+  } catch {
+    throw refuse("it has a % that begins no percent-encoding; write %25");
+  }
+  if (text.includes("\0")) throw refuse("it has a zero byte");
+  return text;
+}
