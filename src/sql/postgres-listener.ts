@@ -64,13 +64,13 @@ export class PostgresListener {
     const over = new AbortController();
     const { signal } = this.#stopping;
     const end = () => over.abort();
-    signal.addEventListener("abort", end, { once: true });
     const session = await PostgresSession.open({
       place,
       clock,
       onNotify: (payload) => onAppended(/^\d+$/.test(payload) ? Number(payload) : null),
       onClosed: end,
     });
+    signal.addEventListener("abort", end, { once: true });
     try {
       await session.query(LISTENING, `LISTEN ${POSTGRES_LOG_CHANNEL}`);
       onBegun();

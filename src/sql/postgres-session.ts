@@ -153,7 +153,7 @@ export class PostgresSession {
     if (this.#isOver) return;
     this.#isOver = true;
     // What still waits is rejected.
-    await this.#sql.end({ timeout: seconds }).finally(() => this.#socket.destroy());
+    await leave(this.#sql, this.#socket, seconds);
   }
 
   async #send<Row>(text: string, parameters: readonly PostgresParameter[]): Promise<readonly Row[]> {
@@ -203,10 +203,20 @@ async function openAt(options: PostgresSessionOptions, host: string, port: numbe
     session = new PostgresSession(place, clock, sql, socket, admit(found, where));
     return session;
   } catch (error) {
-    void sql.end({ timeout: 0 }).finally(() => socket.destroy());
+    void leave(sql, socket, 0);
     throw postgresError({ name: "connecting", mayCommit: false }, error, where);
   } finally {
     connecting.cancel();
+  }
+}
+
+async function leave(sql: postgres.Sql, socket: net.Socket, seconds: number): Promise<void> {
+  try {
+    await sql.end({ timeout: seconds });
+  } catch {
+    // The connection goes in any case.
+  } finally {
+    socket.destroy();
   }
 }
 

@@ -287,12 +287,12 @@ export class PostgresStore implements SqlStore {
 const SELECT_PAGE = `
   WITH bounds AS (SELECT (SELECT head FROM pico.log_head) AS head, (SELECT min(log_index) FROM pico.log) AS first),
   page AS (
-    SELECT log_index, sum(octet_length(payload)) OVER (ORDER BY log_index) - octet_length(payload) AS bytes_before,
-      octet_length(payload) AS bytes
+    SELECT log_index, at_ms, row_id, node_id, node_epoch, batch, payload, octet_length(payload) AS bytes,
+      sum(octet_length(payload)) OVER (ORDER BY log_index) AS bytes_so_far
     FROM pico.log WHERE log_index > $1 ORDER BY log_index LIMIT $2)
-  SELECT head, first, log.log_index, at_ms, row_id, node_id, node_epoch, batch, payload
-  FROM bounds LEFT JOIN (page JOIN pico.log USING (log_index)) AS log ON bytes_before = 0 OR bytes_before + bytes <= $3
-  ORDER BY log.log_index`;
+  SELECT head, first, log_index, at_ms, row_id, node_id, node_epoch, batch, payload
+  FROM bounds LEFT JOIN page ON bytes_so_far <= $3 OR bytes_so_far = bytes
+  ORDER BY log_index`;
 
 function nameParameters({ nodeId, nodeEpoch }: RegistrationName): readonly [number, number] {
   return [integer(nodeId), integer(nodeEpoch)];
