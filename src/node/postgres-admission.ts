@@ -7,7 +7,7 @@ import { isRefusedForGood } from "../sql/postgres-error.ts";
 import type { PostgresStore } from "../sql/postgres-store.ts";
 import type { StartSeams } from "./missing-database.ts";
 
-/** Throws `settings` where the server refuses user, password or database; `incompatible` for an old server; `unavailable` at a stop. */
+/** Throws `settings` where the server refuses user, password or database; `incompatible` for an old server or a pooler; `unavailable` at a stop. */
 export async function awaitPostgres(store: Pick<PostgresStore, "schemaVersion">, seams: StartSeams): Promise<void> {
   const { clock, random, log, stopping } = seams;
   for (let attempt = 1; ; attempt++) {

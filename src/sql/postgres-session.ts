@@ -68,7 +68,7 @@ export class PostgresSession {
   readonly #socket: net.Socket;
   #isOver = false;
 
-  /** Connects to the first host that is a primary. Throws `database_failed`, and `incompatible` for an old server. */
+  /** Connects to the first host that is a primary. Throws `database_failed`, and `incompatible` for an old server or a pooler. */
   static async open(options: PostgresSessionOptions): Promise<PostgresSession> {
     const { place, clock } = options;
     const untilMs = clock.monotonicMs() + place.connectTimeoutMs;
@@ -255,7 +255,7 @@ function packageOptions({ place, onNotify }: PostgresSessionOptions, socket: () 
   };
 }
 
-/** Whether the server is durable. Throws `database_failed` or `incompatible` for one that cannot be used. */
+/** Whether the server is durable. Throws `database_failed` for one that may be of use later, `incompatible` for one that never is. */
 function admit(found: Admission | undefined, where: string): boolean {
   const refuse = (why: string) => new PicoError("database_failed", `connecting failed in ${where}: ${why}`, { operation: "connecting" });
   if (found === undefined) throw refuse("it says nothing about itself");
@@ -264,7 +264,10 @@ function admit(found: Admission | undefined, where: string): boolean {
   }
   if (found.is_standby) throw refuse("it is a standby, which takes no writes; name the primary");
   if (found.statement_timeout !== String(POSTGRES_STATEMENT_TIMEOUT_MS)) {
-    throw refuse("something between drops the time-outs of a session, as connection poolers do; connect to the server itself");
+    throw new PicoError(
+      "incompatible",
+      `something between here and ${where} drops the time-outs of a session, as connection poolers do; connect to the server itself`,
+    );
   }
   return found.fsync !== "off";
 }
