@@ -35,7 +35,7 @@ export const PLACE_FLAGS: readonly FlagDefinition[] = [
   defineFlag(
     "--wal",
     "URI",
-    "write-ahead log: ID@file://DIR, s3://BUCKET/PREFIX or ID@mem://LABEL",
+    "write-ahead log: ID@file://DIR, s3://BUCKET/PREFIX, postgres://… or ID@mem://LABEL",
     "the folder wal beside the storage, or the storage's bucket",
   ),
 ];

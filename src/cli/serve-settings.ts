@@ -23,10 +23,9 @@ import {
 } from "../lib/limits.ts";
 import { LOG_FORMATS, LOG_LEVELS } from "../lib/log.ts";
 import { type BucketUri, hideCredentials, parseBucketUri, STORAGE_ID_DEFAULT } from "../node/bucket-uri.ts";
-import { isPostgresUrl, postgresPlaceFromUrl } from "../node/postgres-uri.ts";
+import { isPostgresUrl, postgresPlaceFromUrl, postgresWalFromUri } from "../node/postgres-uri.ts";
 import {
   assertPlacesDiffer,
-  comesLater,
   formatListenAddress,
   type ListenAddress,
   type MetadataSettings,
@@ -34,6 +33,7 @@ import {
   type StoredPlaces,
   type StreamListenerSettings,
   storageFromUri,
+  type WalSettings,
   walBesideStorage,
   walFromUri,
   walIdBeside,
@@ -178,18 +178,28 @@ function readBuckets(values: FlagValues, dataDirectory: string, workingDirectory
   const toAbsolute = (path: string) => resolve(workingDirectory, path);
   const objects: BucketUri = { id: STORAGE_ID_DEFAULT, scheme: "file", path: join(dataDirectory, "objects"), parameters: new Map() };
   const given = readBucket(values, "--storage", STORAGE_ID_DEFAULT) ?? { uri: objects, origin: "--storage" };
-  const givenWal = readBucket(values, "--wal", walIdBeside(given.uri));
   const storage = storageFromUri(given.uri, toAbsolute, given.origin);
-  const wal =
-    givenWal === null ? walBesideStorage(given.uri, toAbsolute, given.origin) : walFromUri(givenWal.uri, toAbsolute, givenWal.origin);
+  const wal = readWal(values, given, toAbsolute);
   assertPlacesDiffer(storage, wal);
   return { storage, wal };
 }
 
-function readBucket(values: FlagValues, flag: string, idDefault: number): { readonly uri: BucketUri; readonly origin: string } | null {
+function readWal(values: FlagValues, storage: GivenBucket, toAbsolute: (path: string) => string): WalSettings {
+  const idDefault = walIdBeside(storage.uri);
+  const text = values.text("--wal");
+  if (text === null) return walBesideStorage(storage.uri, toAbsolute, storage.origin);
+  const inPostgres = postgresWalFromUri(text.text, idDefault, text.origin, toAbsolute);
+  return inPostgres ?? walFromUri(parseBucketUri(text.text, text.origin, idDefault), toAbsolute, text.origin);
+}
+
+interface GivenBucket {
+  readonly uri: BucketUri;
+  readonly origin: string;
+}
+
+function readBucket(values: FlagValues, flag: string, idDefault: number): GivenBucket | null {
   const given = values.text(flag);
   if (given === null) return null;
   const { text, origin } = given;
-  if (/^([+-]?\d+@)?postgres(ql)?:\/\//.test(text)) throw comesLater(origin, "postgres://");
   return { uri: parseBucketUri(text, origin, idDefault), origin };
 }

@@ -52,6 +52,9 @@ export const SEGMENT_BYTES_MAX = 128 * MIB;
 /** Segments being written at once: object stores, and the two files of the local disk. */
 export const SEGMENTS_IN_FLIGHT_OBJECT = 16;
 export const SEGMENTS_IN_FLIGHT_LOCAL = 2;
+export const SEGMENTS_IN_FLIGHT_POSTGRES = 4;
+/** A segment is a row, and a larger one takes the server longer than the next append should wait. */
+export const SEGMENT_BYTES_POSTGRES = 1 * MIB;
 /** Buffer that small segments are collected in; a segment keeps only what it needs. */
 export const WAL_SLAB_BYTES = 64 * KIB;
 /** Pace of the retries of a segment that the store refuses; their number has no bound. */
@@ -296,6 +299,8 @@ export const POSTGRES_LISTEN_RETRY_MAX_MS = 5000;
 /** Rows and bytes that one statement brings into a snapshot; one row always fits. */
 export const POSTGRES_WRITE_ROWS = 1000;
 export const POSTGRES_WRITE_BYTES = 4 * MIB;
+/** Segments of a WAL that one statement removes. */
+export const POSTGRES_TRIM_ROWS = 100;
 
 // Object stores and files.
 export const OBJECT_KEY_BYTES_MAX = 512;

@@ -20,7 +20,8 @@ export interface BackupSources {
 /** Throws `settings` (fact `isStartup`) where a place is missing or in memory. */
 export async function findSources({ clusterId, metadata, storage, wal }: StoredPlaces): Promise<BackupSources> {
   if (metadata.kind === "sqlite-memory") throw notInFiles("the metadata");
-  if (metadata.kind === "postgres") throw inPostgres(metadata.place);
+  if (metadata.kind === "postgres") throw inPostgres("the metadata", metadata.place);
+  if (wal.kind === "postgres") throw inPostgres("the WAL", wal.place);
   if (storage.kind === "memory") throw notInFiles("the storage");
   if (wal.kind === "memory") throw notInFiles("the WAL");
   if (storage.kind === "s3") throw inBucket("the storage", storage.place);
@@ -53,10 +54,10 @@ function notInFiles(what: string): PicoError {
   });
 }
 
-function inPostgres(place: PostgresPlace): PicoError {
+function inPostgres(what: string, place: PostgresPlace): PicoError {
   return new PicoError(
     "settings",
-    `the metadata is in ${formatPostgresPlace(place)}, and pico backup copies files; use the backup of the database (pg_dump, or that of its vendor)`,
+    `${what} is in ${formatPostgresPlace(place)}, and pico backup copies files; use the backup of the database (pg_dump, or that of its vendor)`,
     { isStartup: true },
   );
 }

@@ -8,10 +8,13 @@ import { PicoError } from "../lib/errors.ts";
 import {
   BACKLOG_BYTES_DEFAULT,
   MIB,
+  POSTGRES_CONNECTIONS_MAX,
   SEGMENT_BYTES_DEFAULT,
   SEGMENT_BYTES_MAX,
+  SEGMENT_BYTES_POSTGRES,
   SEGMENTS_IN_FLIGHT_LOCAL,
   SEGMENTS_IN_FLIGHT_OBJECT,
+  SEGMENTS_IN_FLIGHT_POSTGRES,
 } from "../lib/limits.ts";
 
 export type BucketScheme = "file" | "mem" | "s3";
@@ -29,9 +32,9 @@ export interface BucketUri {
 export interface WalParameters {
   /** How long an idle WAL waits for company before it writes, in ms. @default 0 */
   readonly lingerMs: number;
-  /** A batch seals at this size, in bytes; one entry always fits. @default 8388608 */
+  /** A batch seals at this size, in bytes; one entry always fits. @default 8388608, 1048576 in Postgres */
   readonly batchBytesMax: number;
-  /** Segments being written at once. @default 2 on the local disk, 16 in an object store */
+  /** Segments being written at once. @default 2 on the local disk, 16 in an object store, 4 in Postgres */
   readonly inFlightMax: number;
   /** Entry bytes not yet uploaded; beyond, appends answer `unavailable`. @default 268435456 */
   readonly backlogBytesMax: number;
@@ -48,6 +51,8 @@ const LINGER_MS_MAX = 60_000;
 const BATCH_BYTES_MAX = SEGMENT_BYTES_MAX / 2;
 /** Connections that one WAL may hold to an object store. */
 const IN_FLIGHT_MAX = 256;
+/** Of a WAL in Postgres: what reads and trims beside the segments in flight. */
+export const CONNECTIONS_BESIDE = 2;
 /** The backlog is in memory, and is replayed after a crash. */
 const BACKLOG_BYTES_MAX = 64 * 1024 * MIB;
 
@@ -61,32 +66,43 @@ export function parseBucketUri(text: string, flag: string, idDefault = STORAGE_I
   }
   const [, idText = String(idDefault), scheme = "", path = "", query = ""] = form;
 
-  const id = Number(idText);
-  if (!/^[+-]?\d{1,6}$/.test(idText) || id < BUCKET_ID_MIN || id > BUCKET_ID_MAX) {
-    throw refuse(flag, shown, `has the id ${JSON.stringify(idText)}; give a whole number from ${BUCKET_ID_MIN} to ${BUCKET_ID_MAX}`);
-  }
+  const id = assertBucketId(/^[+-]?\d{1,6}$/.test(idText) ? Number(idText) : Number.NaN, flag, shown);
   if (!isScheme(scheme)) throw refuse(flag, shown, `has the unknown scheme ${JSON.stringify(scheme)}; use file, s3 or mem`);
   if (path === "") throw refuse(flag, shown, scheme === "file" ? "names no directory" : "has nothing behind ://");
   if (path.includes("\0")) throw refuse(flag, shown, "has a zero byte in its path");
   return { id, scheme, path, parameters: parseParameters(query) };
 }
 
+/** Throws `settings`. `shown`: what it is of, without secrets. */
+export function assertBucketId(id: number, flag: string, shown = String(id)): number {
+  if (id >= BUCKET_ID_MIN && id <= BUCKET_ID_MAX) return id;
+  throw refuse(flag, shown, `has an id that is none; give a whole number from ${BUCKET_ID_MIN} to ${BUCKET_ID_MAX}`);
+}
+
 /**
  * Values that are not plain digits are ignored in favour of the default, values below the least one count
  * as that. Throws `settings`, naming `flag`, for one above the greatest.
  */
-export function readWalParameters(uri: BucketUri, medium: "local" | "object", flag: string): WalParameters {
+export function readWalParameters(
+  uri: Pick<BucketUri, "parameters">,
+  medium: "local" | "object" | "postgres",
+  flag: string,
+): WalParameters {
   const read = (name: string, min: number, max: number): number | null => {
     const text = uri.parameters.get(name);
     if (text === undefined || !/^\d+$/.test(text)) return null;
     if (Number(text) > max) throw refuse(flag, text, `is too much for the parameter ${name}; give at most ${max}`);
     return Math.max(Number(text), min);
   };
-  const inFlight = read("maxInflightUploadCount", 1, IN_FLIGHT_MAX);
+  const inFlight = {
+    local: () => SEGMENTS_IN_FLIGHT_LOCAL,
+    object: () => read("maxInflightUploadCount", 1, IN_FLIGHT_MAX) ?? SEGMENTS_IN_FLIGHT_OBJECT,
+    postgres: () => read("maxInflight", 1, POSTGRES_CONNECTIONS_MAX - CONNECTIONS_BESIDE) ?? SEGMENTS_IN_FLIGHT_POSTGRES,
+  };
   return {
     lingerMs: read("linger", 0, LINGER_MS_MAX) ?? read("batchInterval", 0, LINGER_MS_MAX) ?? 0,
-    batchBytesMax: read("maxBytesInBatch", 1, BATCH_BYTES_MAX) ?? SEGMENT_BYTES_DEFAULT,
-    inFlightMax: medium === "local" ? SEGMENTS_IN_FLIGHT_LOCAL : (inFlight ?? SEGMENTS_IN_FLIGHT_OBJECT),
+    batchBytesMax: read("maxBytesInBatch", 1, BATCH_BYTES_MAX) ?? (medium === "postgres" ? SEGMENT_BYTES_POSTGRES : SEGMENT_BYTES_DEFAULT),
+    inFlightMax: inFlight[medium](),
     backlogBytesMax: read("maxUnflushedBytes", 1, BACKLOG_BYTES_MAX) ?? BACKLOG_BYTES_DEFAULT,
   };
 }

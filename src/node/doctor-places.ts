@@ -87,7 +87,7 @@ function foldersOf({ metadata, storage, wal }: Settings): readonly NodeFolder[] 
   const isElsewhere: Readonly<Record<string, boolean>> = {
     "metadata folder": metadata.kind === "postgres",
     "objects folder": storage.kind === "s3",
-    "WAL folder": wal.kind === "s3",
+    "WAL folder": wal.kind === "s3" || wal.kind === "postgres",
   };
   return folders.filter(({ what }) => isElsewhere[what] !== true);
 }

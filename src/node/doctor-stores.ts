@@ -13,6 +13,7 @@ import type { S3Place } from "../storage/s3-place.ts";
 import type { Finding } from "./doctor.ts";
 import type { DatabaseExamination } from "./doctor-database.ts";
 import { describeMissing, findTrace, type StoresBeside } from "./missing-database.ts";
+import { lookAtPostgresWal } from "./postgres-wal.ts";
 import type { Settings } from "./settings.ts";
 
 type Opener = (place: S3Place) => Promise<S3ObjectStore>;
@@ -32,7 +33,7 @@ export async function examineMissing(
   try {
     const { clusterId, isMirrored } = settings;
     const store = await lookAtObjects(settings, openBucket);
-    const trace = await findTrace({ store, wal: await lookAtWal(settings, openBucket), clusterId, isMirrored });
+    const trace = await findTrace({ store, wal: await lookAtWal(settings, openBucket, clock), clusterId, isMirrored });
     if (trace === null) return null;
     const refused = `pico serve would be refused: ${describeMissing(lack, trace)}`;
     return { level: "fail", what: "database", detail: isFileThere ? `${refused}. Move the empty one away before` : refused };
@@ -51,8 +52,9 @@ async function lookAtObjects({ storage }: Settings, openBucket: Opener): Promise
 }
 
 /** One on local disk is read without its lock: names tell whose it is. */
-async function lookAtWal({ wal, clusterId }: Settings, openBucket: Opener): Promise<StoresBeside["wal"]> {
+async function lookAtWal({ wal, clusterId }: Settings, openBucket: Opener, clock: Clock): Promise<StoresBeside["wal"]> {
   if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId);
+  if (wal.kind === "postgres") return lookAtPostgresWal(wal, clusterId, clock);
   if (wal.kind === "memory") return { description: "memory:", registrations: async () => [] };
   const { directory } = wal;
   const found = (await namesInFolder(directory)).flatMap((name) => parseWalFileName(name)?.registration ?? []);

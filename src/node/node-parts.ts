@@ -21,9 +21,10 @@ import { openS3ObjectStore } from "../storage/s3-opener.ts";
 import { type S3Place, sameS3Place } from "../storage/s3-place.ts";
 import { admitBucket } from "./bucket-admission.ts";
 import { EXCLUSIVE_LIFE, type LifeLock, UNPROVEN_LIFE } from "./life-lock.ts";
-import { assertDatabaseNotMissing } from "./missing-database.ts";
+import { assertDatabaseNotMissing, type StartSeams } from "./missing-database.ts";
 import { NodeIdLock } from "./node-id-lock.ts";
 import { awaitPostgres } from "./postgres-admission.ts";
+import { openPostgresWal } from "./postgres-wal.ts";
 import type { MetadataSettings, Settings, StorageSettings } from "./settings.ts";
 
 export interface NodeParts {
@@ -65,7 +66,7 @@ export async function openParts(settings: Settings, log: Logger, stopping: Abort
     const sql = await openSql(metadata, log);
     opened.push(sql);
     if (sql instanceof SqliteStore) return { sql, ...stores, lifeLock: lock ?? EXCLUSIVE_LIFE, close };
-    await awaitPostgres(sql, seams);
+    await awaitPostgres("--meta-url", () => sql.schemaVersion(), seams);
     const lack = `the database ${sql.description} is empty`;
     await assertDatabaseNotMissing({ lack, isMissing: async () => (await sql.schemaVersion()) === null }, beside, seams);
     return { sql, ...stores, lifeLock: wal.kind === "local" ? EXCLUSIVE_LIFE : UNPROVEN_LIFE, close };
@@ -115,7 +116,7 @@ async function openStores(
     const store = await openBucket(storage.place);
     return { store, wal: new ObjectWal(store, settings.clusterId, walSettings.parameters.inFlightMax), storeFigures: counts.figures };
   }
-  const wal = await openWal(settings, openBucket);
+  const wal = await openWal(settings, openBucket, { clock: systemClock, random: systemRandom, log, stopping });
   opened.push(wal);
   const store = storage.kind === "s3" ? await openBucket(storage.place) : new CountedObjectStore(await openStore(storage), counts, log);
   opened.push(store);
@@ -124,7 +125,8 @@ async function openStores(
 
 type OpenBucket = (place: S3Place) => Promise<ObjectStore>;
 
-async function openWal({ wal, clusterId }: StoreSettings, openBucket: OpenBucket): Promise<WalStore> {
+async function openWal({ wal, clusterId }: StoreSettings, openBucket: OpenBucket, seams: StartSeams): Promise<WalStore> {
+  if (wal.kind === "postgres") return openPostgresWal(wal, clusterId, seams);
   if (wal.kind === "s3") return new ObjectWal(await openBucket(wal.place), clusterId, wal.parameters.inFlightMax);
   if (wal.kind === "memory") return new ObjectWal(new MemoryObjectStore(systemClock), clusterId, wal.parameters.inFlightMax);
   return LocalDiskWal.open({ directory: new NodeLocalDirectory(wal.directory), random: systemRandom });

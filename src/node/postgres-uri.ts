@@ -12,7 +12,8 @@ import {
   POSTGRES_CONNECTIONS_MAX,
 } from "../lib/limits.ts";
 import { POSTGRES_COMMIT_MODES, POSTGRES_TLS_MODES, type PostgresPlace, type PostgresTls } from "../sql/postgres-place.ts";
-import { hideCredentials } from "./bucket-uri.ts";
+import { assertBucketId, CONNECTIONS_BESIDE, hideCredentials, readWalParameters } from "./bucket-uri.ts";
+import type { WalSettings } from "./settings.ts";
 
 const PORT_DEFAULT = 5432;
 const HOSTS_MAX = 16;
@@ -73,6 +74,43 @@ export function postgresPlaceFromUrl(text: string, flag: string, resolvePath: (p
     connectTimeoutMs: connectSeconds === null ? POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT : connectSeconds * 1000,
     applicationName: name,
     synchronousCommit: parameters.word("synchronousCommit", POSTGRES_COMMIT_MODES) ?? "on",
+  };
+}
+
+/** Of a WAL; those of its ring in other programs, `segments` and `segmentBytes`, mean nothing here. */
+const WAL_PARAMETERS: readonly string[] = [
+  "linger",
+  "batchInterval",
+  "maxBytesInBatch",
+  "maxInflight",
+  "maxUnflushedBytes",
+  "segments",
+  "segmentBytes",
+  "allowUnsafe",
+];
+
+/** A WAL in Postgres: `[id@]postgres://…`, with parameters of its own beside those of the connection. Null: it is none. Throws `settings`. */
+export function postgresWalFromUri(
+  text: string,
+  idDefault: number,
+  flag: string,
+  resolvePath: (path: string) => string,
+): Extract<WalSettings, { kind: "postgres" }> | null {
+  const [, idText = String(idDefault), url = ""] = /^(?:([+-]?\d{1,6})@)?(postgres(?:ql)?:.*)$/s.exec(text) ?? [];
+  if (url === "") return null;
+  const [base = "", query = ""] = url.split(/\?(.*)/s, 2);
+  const isOwn = (pair: string) => WAL_PARAMETERS.includes(pair.split("=", 1)[0] ?? "");
+  const pairs = query.split("&");
+  const others = pairs.filter((pair) => !isOwn(pair)).join("&");
+  const place = postgresPlaceFromUrl(others === "" ? base : `${base}?${others}`, flag, resolvePath);
+  const own = new Map(pairs.filter(isOwn).map((pair) => pair.split(/=(.*)/s, 2) as [string, string]));
+  const parameters = readWalParameters({ parameters: own }, "postgres", flag);
+  return {
+    kind: "postgres",
+    id: assertBucketId(Number(idText), flag),
+    place: { ...place, connectionsMax: Math.max(place.connectionsMax, parameters.inFlightMax + CONNECTIONS_BESIDE) },
+    isUnsafeAllowed: own.get("allowUnsafe") === "true",
+    parameters,
   };
 }
 

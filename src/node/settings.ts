@@ -44,6 +44,8 @@ export type WalSettings = { readonly id: number; readonly parameters: WalParamet
   | { readonly kind: "local"; readonly directory: string }
   /** Segments as objects in a bucket: that of the storage, or another one. */
   | { readonly kind: "s3"; readonly place: S3Place }
+  /** Segments as rows. `isUnsafeAllowed`: also where the server may lose what it committed. */
+  | { readonly kind: "postgres"; readonly place: PostgresPlace; readonly isUnsafeAllowed: boolean }
   /** Segments as objects of a memory store of its own. */
   | { readonly kind: "memory"; readonly label: string }
 );
@@ -192,10 +194,6 @@ export function adminUrlsOf({ admin, pico, durableStreams }: Pick<Settings, "adm
   const advertised = [pico, durableStreams].map((listener) => listener?.advertisedUrl ?? null).filter((url) => url !== null);
   const own = ["0.0.0.0", "::"].includes(host) ? [] : [formatListenAddress(admin.listen)];
   return [...own, ...advertised.map((url) => `${new URL(url).hostname}:${port}`)].map((authority) => `http://${authority}`);
-}
-
-export function comesLater(flag: string, what: string): PicoError {
-  return new PicoError("settings", `${flag} ${what} comes with a later version; use file://, s3:// or mem://`, { flag, isStartup: true });
 }
 
 function contains(outer: string, inner: string): boolean {

@@ -17,7 +17,7 @@ export const POSTGRES_SCHEMA_VERSION = 1;
 export const POSTGRES_LOG_CHANNEL = "pico_log";
 
 /** Keys of advisory locks, which are those of one database. The first number is ours, "pico". */
-const SCHEMA_LOCK = "1885954927, 1";
+export const POSTGRES_SCHEMA_LOCK = "1885954927, 1";
 /** Heartbeats share it; a fence takes it alone. */
 const HEARTBEATS_LOCK = "1885954927, 2";
 
@@ -207,7 +207,7 @@ export async function readPostgresSchema(
  * schema of a later program.
  */
 export async function preparePostgresSchema(transaction: PostgresTransaction, clusterIdentity: string): Promise<string> {
-  await transaction.query(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
+  await transaction.query(`SELECT pg_advisory_xact_lock(${POSTGRES_SCHEMA_LOCK})`);
   const schema = await readPostgresSchema(transaction);
   if (schema === null) {
     await makeSchema(transaction, clusterIdentity);

@@ -227,10 +227,25 @@ test("--storage in a bucket brings the WAL with it, and each may be elsewhere", 
   expect(refusedOrigin({}, { PICO_STORAGE: "s3://B" })).toBe("PICO_STORAGE");
 });
 
-test("a WAL on Postgres is refused as coming later", () => {
-  for (const text of ["postgres://u:secret@h/d", "1@postgresql://h/d"]) {
-    expect(() => read({ "--wal": text })).toThrow(/^--wal \S+ comes with a later version(?!.*secret)/);
+test("--wal takes Postgres, whose batches are smaller; --storage does not", () => {
+  expect(read({ "--storage": "-2@s3://bucket", "--wal": "postgres://u:p@h/d?maxInflight=8&sslmode=require" }).wal).toMatchObject({
+    kind: "postgres",
+    id: -3,
+    place: { database: "d", tls: { mode: "require" }, connectionsMax: 10 },
+    isUnsafeAllowed: false,
+    parameters: { lingerMs: 0, batchBytesMax: 1 << 20, inFlightMax: 8, backlogBytesMax: 256 << 20 },
+  });
+  expect(read({ "--wal": "7@postgresql://u@h/d?allowUnsafe=true&batchInterval=2&segments=8&max=20" }).wal).toMatchObject({
+    kind: "postgres",
+    id: 7,
+    place: { connectionsMax: 20 },
+    isUnsafeAllowed: true,
+    parameters: { lingerMs: 2, inFlightMax: 4 },
+  });
+  for (const text of ["postgres://u:secret@h", "99999@postgres://u:secret@h/d", "postgres://u:secret@h/d?sslmod=require"]) {
+    expect(() => read({ "--wal": text })).toThrow(/^(?!.*secret).*--wal/);
   }
+  expect(() => read({ "--storage": "1@postgres://u:secret@h/d" })).toThrow(/^(?!.*secret)--storage .*file, s3 or mem/);
 });
 
 test("an upload starts before the backlog is full", () => {

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { PostgresServer } from "../../scripts/postgres.ts";
+import { makeTemporaryFolder } from "../storage/temporary-folder.ts";
 import { describeOnMinio } from "../support/minio.ts";
 import { describeOnPostgres } from "../support/postgres.ts";
 import { eventually } from "./eventually.ts";
@@ -131,6 +132,56 @@ describeOnPostgres("a node on Postgres", (server) => {
       const missing = await PicoCommand.run([...words, server().url("nowhere")]);
       expect(missing.exitCode).toBe(1);
       expect(missing.output).toMatch(/fail\s+database\s+.*create the database/);
+    },
+    TEST_MS,
+  );
+
+  test(
+    "with its WAL there goes on behind a kill on another machine that shares the objects, and leaves no row behind a stop",
+    async () => {
+      await using objects = await makeTemporaryFolder();
+      await using first = await TestNode.create();
+      await using second = await TestNode.create();
+      const url = await makeUrl(server());
+      const flags = ["--meta-url", url, "--storage", `1@file://${objects.path}/objects`, "--wal"];
+      const unsafe = await first.refused({ flags: [...flags, url] });
+      expect([unsafe.exitCode, unsafe.errors]).toEqual([1, expect.stringContaining("fsync = off")]);
+      const wal = `${url}?allowUnsafe=true`;
+      await first.start(...flags, wal);
+      await first.create("/s");
+      for (const body of ["one;", "two;"]) expect((await first.append("/s", body)).status).toBe(200);
+      await first.process.kill();
+      await second.start(...flags, wal);
+      expect((await second.append("/s", "three;")).status).toBe(200);
+      expect((await second.read("/s")).body.toString()).toBe("one;two;three;");
+      expect(await second.process.stop()).toBe(0);
+      const client = server().client(new URL(url).pathname.slice(1));
+      expect(
+        await client`SELECT count(*)::integer AS segments FROM pico.wal_segments WHERE NOT is_tombstone AND node_epoch = (
+        SELECT max(node_epoch) FROM pico.wal_segments)`,
+      ).toMatchObject([{ segments: 0 }]);
+      await client.end();
+      expect(existsSync(first.dataDirectory)).toBe(false);
+    },
+    TEST_MS,
+  );
+
+  test(
+    "with its WAL there acknowledges nothing while the server is away, and goes on when it is back",
+    async () => {
+      await using node = await TestNode.create();
+      const url = await makeUrl(server());
+      await node.start("--meta-url", url, "--wal", `${url}?allowUnsafe=true`);
+      await node.create("/s");
+      expect((await node.append("/s", "one;")).status).toBe(200);
+      await server().halt("SIGKILL");
+      const waiting = node.append("/s", "two;");
+      await server().resume();
+      // It was held until the server was back, or refused before it was offered.
+      const isTaken = (await waiting).status === 200;
+      await eventually("an append is taken", async () => (await node.append("/s", "three;")).status === 200);
+      expect((await node.read("/s")).body.toString()).toMatch(isTaken ? /^one;two;(three;)+$/ : /^one;(two;)?(three;)+$/);
+      expect(await node.process.stop()).toBe(0);
     },
     TEST_MS,
   );
