@@ -98,6 +98,7 @@ const processes: Stage = [
   program("Durable Streams conformance on MinIO", "test/conformance/run.ts", ["--minio"], 332, 5),
   // A round each, the last look at the directory, and the time to be ready.
   program("20 kill rounds on MinIO", "test/cluster/kill-rounds.ts", ["--rounds", "20", "--minio"], 22, 5),
+  program("20 kill rounds on Postgres", "test/cluster/kill-rounds.ts", ["--rounds", "20", "--postgres"], 22, 5),
   program("20 kill rounds", "test/cluster/kill-rounds.ts", ["--rounds", "20"], 22, 4),
   program("client in Chromium", "test/client/run-browser.ts", [], 74, 5),
   program("Pico protocol on MinIO", "test/pico/run.ts", ["--minio"], 135, 4),
@@ -122,6 +123,8 @@ export const stages: Readonly<Record<Tier, readonly Stage[]>> = {
     [program("simulation, 20,000 seeds", "test/simulation/run.ts", ["--seeds", "20000", "--from", "1000000"], 20_000, 360)],
     [program("300 kill rounds", "test/cluster/kill-rounds.ts", ["--rounds", "300"], 316, 60)],
     [program("300 kill rounds on MinIO", "test/cluster/kill-rounds.ts", ["--rounds", "300", "--minio"], 316, 60)],
+    [program("100 kill rounds on Postgres", "test/cluster/kill-rounds.ts", ["--rounds", "100", "--postgres"], 106, 60)],
+    [program("100 kill rounds with the WAL in Postgres", "test/cluster/kill-rounds.ts", ["--rounds", "100", "--postgres-wal"], 106, 90)],
     [program("10 GiB into pico append, over two kills", "test/cluster/append-pipe.ts", ["--gib", "10"], 6, 120)],
     [program("store faults, 60 s each", "test/store-faults/run.ts", ["--seconds", "60"], 8, 30)],
     // One a fault, the start, the stop, the look behind another start, and the rival.
