@@ -299,6 +299,8 @@ export const POSTGRES_LISTEN_RETRY_MAX_MS = 5000;
 /** Rows and bytes that one statement brings into a snapshot; one row always fits. */
 export const POSTGRES_WRITE_ROWS = 1000;
 export const POSTGRES_WRITE_BYTES = 4 * MIB;
+/** Rows of the log that one statement removes. */
+export const POSTGRES_TRUNCATE_ROWS = 10_000;
 /** Segments of a WAL that one statement removes. */
 export const POSTGRES_TRIM_ROWS = 100;
 

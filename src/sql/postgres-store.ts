@@ -8,7 +8,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
-import { HEARTBEAT_LOAD_BYTES_MAX, LOG_PAGE_BYTES } from "../lib/limits.ts";
+import { HEARTBEAT_LOAD_BYTES_MAX, LOG_PAGE_BYTES, POSTGRES_TRUNCATE_ROWS } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { PostgresOperation } from "./postgres-error.ts";
@@ -172,17 +172,13 @@ export class PostgresStore implements SqlStore {
   }
 
   async truncateLog(upTo: number, olderThanMs: number): Promise<number> {
-    // A clock that steps back makes a later row older; what goes must be a prefix all the same.
-    const [row] = await this.#write<{ removed: number }>(
-      "truncateLog",
-      `WITH removed AS (
-         DELETE FROM pico.log WHERE log_index <= $1
-         AND log_index < coalesce((SELECT min(log_index) FROM pico.log WHERE at_ms > pico.now_ms() - $2::bigint), $1 + 1)
-         RETURNING 1)
-       SELECT count(*) AS removed FROM removed`,
-      [integer(upTo), integer(olderThanMs)],
-    );
-    return row?.removed ?? 0;
+    let total = 0;
+    // In parts, each of which ends in time; what is left is a log all the same.
+    for (let removed = POSTGRES_TRUNCATE_ROWS; removed === POSTGRES_TRUNCATE_ROWS; total += removed) {
+      const [row] = await this.#write<{ removed: number }>("truncateLog", TRUNCATE_SOME, [integer(upTo), integer(olderThanMs)]);
+      removed = row?.removed ?? 0;
+    }
+    return total;
   }
 
   async acquireLease(holder: RegistrationName, ttlMs: number): Promise<Lease> {
@@ -293,6 +289,15 @@ const SELECT_PAGE = `
   SELECT head, first, log_index, at_ms, row_id, node_id, node_epoch, batch, payload
   FROM bounds LEFT JOIN page ON bytes_so_far <= $3 OR bytes_so_far = bytes
   ORDER BY log_index`;
+
+/** A clock that steps back makes a later row older; what goes must be a prefix all the same. Rows are dense. */
+const TRUNCATE_SOME = `
+  WITH removed AS (
+    DELETE FROM pico.log WHERE log_index <= $1
+      AND log_index < (SELECT min(log_index) FROM pico.log) + ${POSTGRES_TRUNCATE_ROWS}
+      AND log_index < coalesce((SELECT min(log_index) FROM pico.log WHERE at_ms > pico.now_ms() - $2::bigint), $1 + 1)
+    RETURNING 1)
+  SELECT count(*) AS removed FROM removed`;
 
 function nameParameters({ nodeId, nodeEpoch }: RegistrationName): readonly [number, number] {
   return [integer(nodeId), integer(nodeEpoch)];

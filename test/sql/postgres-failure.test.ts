@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type postgres from "postgres";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
+import { POSTGRES_TRUNCATE_ROWS } from "../../src/lib/limits.ts";
 import { silentLogger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
 import { MetadataLog } from "../../src/metadata/metadata-log.ts";
@@ -357,6 +358,17 @@ describeOnPostgres("Postgres in trouble", (server) => {
     },
     TEST_MS_MAX,
   );
+
+  test("a long log is truncated in parts, to the same end", async () => {
+    const store = await openStore();
+    const count = 2 * POSTGRES_TRUNCATE_ROWS + 100;
+    await admin`INSERT INTO pico.log SELECT g, 0, md5(g::text), 1, 1, g, '' FROM generate_series(1, ${count}::bigint) AS g`;
+    await admin`UPDATE pico.log_head SET head = ${count}`;
+    expect(await store.truncateLog(count - 7, 60_000)).toBe(count - 7);
+    expect(await store.readLog(0, 1)).toMatchObject({ first: count - 6, head: count });
+    expect(await store.truncateLog(count, 60_000)).toBe(7);
+    expect(await store.truncateLog(count, 60_000)).toBe(0);
+  });
 
   test("nodes that start together on an empty database make one schema, of one identity", async () => {
     const identities = await Promise.all(Array.from({ length: 6 }, (_, i) => storeAt(testPlace(server())).open(String(i).repeat(32))));
