@@ -11,6 +11,7 @@
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -32,6 +33,8 @@ const PACKAGE = join(
   `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`,
 );
 const START_MS_MAX = 60_000;
+const START_TRIES_MAX = 20;
+const START_PAUSE_MS = 250;
 /** Of `nobody` on Linux. */
 const UNPRIVILEGED_ID = 65_534;
 
@@ -127,6 +130,21 @@ class Server implements PostgresServer {
   }
 
   async resume(): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      this.#child = this.#spawn();
+      if (await this.#isReady(this.#child)) return;
+      // Behind a crash what worked for the server goes a moment later, and none starts beside it.
+      if (tries === START_TRIES_MAX) throw new Error(`Postgres did not start: ${readFileSync(this.logPath, "utf8").slice(-2000)}`);
+      await Bun.sleep(START_PAUSE_MS);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.halt("SIGINT");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #spawn(): Bun.Subprocess {
     const log = openSync(this.logPath, "a");
     const options = [
       "listen_addresses=127.0.0.1",
@@ -136,32 +154,26 @@ class Server implements PostgresServer {
       ...this.settings,
     ];
     const words = ["-D", this.data, "-p", String(this.port), ...options.flatMap((option) => ["-c", option])];
-    this.#child = Bun.spawn([join(POSTGRES_HOME, "bin/postgres"), ...words], {
-      ...asUnprivileged(),
-      cwd: this.data,
-      stdio: ["ignore", log, log],
-    });
-    await this.#waitUntilReady(this.#child);
+    const server = join(POSTGRES_HOME, "bin/postgres");
+    const child = Bun.spawn([server, ...words], { ...asUnprivileged(), cwd: this.data, stdio: ["ignore", log, log] });
+    closeSync(log);
+    return child;
   }
 
-  async stop(): Promise<void> {
-    await this.halt("SIGINT");
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async #waitUntilReady(child: Bun.Subprocess): Promise<void> {
+  /** False where it ended instead, or takes too long. */
+  async #isReady(child: Bun.Subprocess): Promise<boolean> {
     const limitMs = performance.now() + START_MS_MAX;
     while (performance.now() < limitMs && child.exitCode === null && child.signalCode === null) {
       const client = this.client("postgres");
-      const isReady = await client`SELECT 1`.then(
+      const answers = await client`SELECT 1`.then(
         () => true,
         () => false,
       );
       await client.end({ timeout: 0 });
-      if (isReady) return;
+      if (answers) return true;
       await Bun.sleep(20);
     }
-    throw new Error(`Postgres did not start: ${readFileSync(this.logPath, "utf8").slice(-2000)}`);
+    return false;
   }
 }
 

@@ -86,7 +86,7 @@ const units: Step = {
 
 /** Of the second tier, which runs two of its steps at once on two cores: each process of the simulator takes one. */
 const processes: Stage = [
-  bunTests("real processes", ["test/cluster"], 75, 10),
+  bunTests("real processes", ["test/cluster"], 76, 10),
   program("simulation, 200 seeds", "test/simulation/run.ts", ["--seeds", "200", "--jobs", "1"], 200, 10),
   program("schemathesis", "test/openapi/run.ts", [], 20, 6),
   program("dashboard in Chromium", "test/browser/run.ts", [], 26, 8),

@@ -114,6 +114,27 @@ describeOnPostgres("a node on Postgres", (server) => {
   );
 
   test(
+    "stops and says why when the database is set back under it",
+    async () => {
+      await using node = await TestNode.create();
+      const url = await makeUrl(server());
+      await node.start("--meta-url", url);
+      await node.create("/kept");
+      const client = server().client(new URL(url).pathname.slice(1));
+      const [before] = await client<{ head: string }[]>`SELECT head FROM pico.log_head`;
+      for (const name of ["/lost", "/too"]) await node.create(name);
+      await client.begin((transaction) => [
+        transaction`DELETE FROM pico.log WHERE log_index > ${before?.head ?? ""}`,
+        transaction`UPDATE pico.log_head SET head = ${before?.head ?? ""}`,
+      ]);
+      await client.end();
+      expect(await node.process.exited).toEqual({ exitCode: 1, signal: null });
+      expect(node.process.lastWords()).toContain("set back or replaced; nothing was deleted");
+    },
+    TEST_MS,
+  );
+
+  test(
     "is told by pico doctor of a database that answers, and of one that does not",
     async () => {
       await using node = await TestNode.create();
