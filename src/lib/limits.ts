@@ -275,7 +275,7 @@ export const SQLITE_BUSY_MS = 2000;
 export const SQL_CALL_TIMEOUT_MS = 10_000;
 /** Calls of one node waiting for the database; beyond, they fail at once. */
 export const SQL_CALLS_WAITING_MAX = 1000;
-/** Until a connection to Postgres can be used, and connections of one node besides the one that listens. */
+/** Until a connection to Postgres can be used, and connections of one node besides those that listen and beat. */
 export const POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT = 5000;
 export const POSTGRES_CONNECT_TIMEOUT_MS_MAX = 60_000;
 export const POSTGRES_CONNECTIONS_DEFAULT = 4;

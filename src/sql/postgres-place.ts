@@ -25,7 +25,7 @@ export interface PostgresPlace {
   /** Secret. Null: none is asked for. */
   readonly password: string | null;
   readonly tls: PostgresTls;
-  /** Connections at once, besides the one that listens. @default 4 */
+  /** Connections at once, besides the one that listens and the one for heartbeats. @default 4 */
   readonly connectionsMax: number;
   /** Until a connection can be used, over all hosts. @default 5000 */
   readonly connectTimeoutMs: number;

@@ -67,13 +67,13 @@ export class PostgresPool {
     }
     if (this.#count < place.connectionsMax) {
       this.#count += 1;
-      return this.#open();
+      return this.#open(untilMs);
     }
     if (this.#waiting.size >= SQL_CALLS_WAITING_MAX) {
       throw new PicoError("database_failed", `${operation.name} refused: ${SQL_CALLS_WAITING_MAX} calls wait for the database`);
     }
     const session = await this.#granted(operation, untilMs);
-    return session !== null && !session.isOver ? session : this.#open();
+    return session !== null && !session.isOver ? session : this.#open(untilMs);
   }
 
   #granted(operation: PostgresOperation, untilMs: number): Promise<PostgresSession | null> {
@@ -93,10 +93,10 @@ export class PostgresPool {
   }
 
   /** Takes the place that was counted for it. */
-  async #open(): Promise<PostgresSession> {
+  async #open(untilMs: number): Promise<PostgresSession> {
     const { place, clock, onSession } = this.#options;
     try {
-      const session = await PostgresSession.open({ place, clock });
+      const session = await PostgresSession.open({ place, clock, untilMs });
       onSession(session);
       return session;
     } catch (error) {

@@ -76,13 +76,17 @@ export class PostgresSegmentTable {
     return row?.is_there === true;
   }
 
-  /** False where the number is taken. `unknown_outcome`: it may be, by these very bytes. */
+  /**
+   * False where the number is taken. `unknown_outcome`: it may be, by these very bytes. What is there is locked and left as
+   * it is, so that the answer waits for the standbys as an insert would: the one before may have been cut short.
+   */
   async create(registration: RegistrationName, number: number, bytes: Uint8Array, isTombstone: boolean): Promise<boolean> {
     const rows = await this.#run(
       "createSegment",
       true,
       `INSERT INTO pico.wal_segments (cluster_id, node_id, node_epoch, number, is_tombstone, bytes)
-       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING true AS is_created`,
+       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (cluster_id, node_id, node_epoch, number) DO UPDATE SET number = excluded.number WHERE false
+       RETURNING true AS is_created`,
       [...this.#keyOf(registration), integer(number), isTombstone, bytes],
     );
     return rows.length > 0;

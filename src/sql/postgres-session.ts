@@ -41,6 +41,8 @@ export interface PostgresSessionOptions {
   readonly onNotify?: (payload: string) => void;
   /** Told once: the connection closed by itself. */
   readonly onClosed?: () => void;
+  /** Monotonic time by which it is connected, where that is sooner than the place's own. */
+  readonly untilMs?: number;
 }
 
 export type TransactionKind =
@@ -67,15 +69,18 @@ export class PostgresSession {
   readonly #sql: postgres.Sql;
   readonly #socket: net.Socket;
   #isOver = false;
+  #isUnreplicated = false;
 
   /** Connects to the first host that is a primary. Throws `database_failed`, and `incompatible` for an old server or a pooler. */
   static async open(options: PostgresSessionOptions): Promise<PostgresSession> {
     const { place, clock } = options;
-    const untilMs = clock.monotonicMs() + place.connectTimeoutMs;
+    const untilMs = Math.min(clock.monotonicMs() + place.connectTimeoutMs, options.untilMs ?? Number.POSITIVE_INFINITY);
     let failure: unknown = null;
-    for (const { host, port } of place.hosts) {
+    for (const [at, { host, port }] of place.hosts.entries()) {
+      // One that is switched off answers nothing at all, and leaves its share to none but itself.
+      const shareMs = (untilMs - clock.monotonicMs()) / (place.hosts.length - at);
       try {
-        return await openAt(options, host, port, untilMs);
+        return await openAt(options, host, port, clock.monotonicMs() + shareMs);
       } catch (error) {
         failure = error;
       }
@@ -95,6 +100,11 @@ export class PostgresSession {
     return this.#isOver;
   }
 
+  /** The server gave up waiting for a standby: what it commits now is on the primary alone. */
+  noteUnreplicated(): void {
+    this.#isUnreplicated = true;
+  }
+
   /** One statement in a transaction of its own. `untilMs`: monotonic time at which it is given up. */
   async query<Row>(
     operation: PostgresOperation,
@@ -108,7 +118,10 @@ export class PostgresSession {
       late.reject(noAnswer(operation, "no answer in time", this.#place));
     });
     try {
-      return await Promise.race([this.#send<Row>(text, parameters), late.promise]);
+      const rows = await Promise.race([this.#send<Row>(text, parameters), late.promise]);
+      // Its words come before the end of the answer. What is asked again waits for the standby again, where it locks or writes.
+      if (this.#isUnreplicated) throw noAnswer(operation, "the wait for a standby was cancelled", this.#place);
+      return rows;
     } catch (error) {
       if (error instanceof PicoError || endsSession(error)) this.end();
       throw postgresError(operation, error, this.#place);
@@ -197,7 +210,8 @@ async function openAt(options: PostgresSessionOptions, host: string, port: numbe
     session.end();
     options.onClosed?.();
   };
-  const sql = postgres({ ...packageOptions(options, takeSocket, onClosed), host, port, ssl } as unknown as PackageOptions);
+  const onUnreplicated = () => session?.noteUnreplicated();
+  const sql = postgres({ ...packageOptions(options, takeSocket, onClosed, onUnreplicated), host, port, ssl } as unknown as PackageOptions);
   try {
     const [found] = (await sql.unsafe(ADMISSION)) as unknown as Admission[];
     session = new PostgresSession(place, clock, sql, socket, admit(found, where));
@@ -223,12 +237,20 @@ async function leave(sql: postgres.Sql, socket: net.Socket, seconds: number): Pr
 type PackageOptions = postgres.Options<Record<string, postgres.PostgresType>>;
 
 /** All that the package would else take from variables of the environment, and what its types do not know: `socket`, `onnotify`. */
-function packageOptions({ place, onNotify }: PostgresSessionOptions, socket: () => Promise<net.Socket>, onclose: () => void): object {
+function packageOptions(
+  { place, onNotify }: PostgresSessionOptions,
+  socket: () => Promise<net.Socket>,
+  onclose: () => void,
+  onUnreplicated: () => void,
+): object {
   return {
     socket,
     onclose,
     onnotify: (_channel: string, payload: string) => onNotify?.(payload),
-    onnotice: () => undefined,
+    onnotice: ({ routine }: { readonly routine?: string }) => {
+      // The words are translated, and the warning has no code of its own.
+      if (routine === SYNCHRONOUS_WAIT) onUnreplicated();
+    },
     database: place.database,
     user: place.user,
     password: () => place.password ?? "",
@@ -251,6 +273,9 @@ function packageOptions({ place, onNotify }: PostgresSessionOptions, socket: () 
       lock_timeout: POSTGRES_LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: POSTGRES_IDLE_TRANSACTION_MS,
       synchronous_commit: place.synchronousCommit,
+      // A database or user may have others: a look behind a lock would see what was before it, and bytes be spelled otherwise.
+      default_transaction_isolation: "read committed",
+      bytea_output: "hex",
     },
   };
 }
@@ -271,6 +296,9 @@ function admit(found: Admission | undefined, where: string): boolean {
   }
   return found.fsync !== "off";
 }
+
+/** The function of the server that warns of a wait for a standby that was cut short. */
+const SYNCHRONOUS_WAIT = "SyncRepWaitForLSN";
 
 /** Servers before 17 know no time-out of a whole transaction. */
 const ADMISSION = `

@@ -85,6 +85,8 @@ interface HeartbeatColumns {
 export class PostgresStore implements SqlStore {
   readonly description: string;
   readonly #pool: PostgresPool;
+  /** Of heartbeats alone: behind slow calls one would come so late that others fence the node. */
+  readonly #beats: PostgresPool;
   readonly #listener: PostgresListener;
   readonly #wakes = new Set<() => void>();
   readonly #onWarning: (message: string) => void;
@@ -96,7 +98,9 @@ export class PostgresStore implements SqlStore {
     const { place, clock, random } = options;
     this.description = formatPostgresPlace(place);
     this.#onWarning = options.onWarning ?? (() => undefined);
-    this.#pool = new PostgresPool({ place, clock, onSession: (session) => this.#look(session) });
+    const onSession = (session: PostgresSession) => this.#look(session);
+    this.#pool = new PostgresPool({ place, clock, onSession });
+    this.#beats = new PostgresPool({ place: { ...place, connectionsMax: 1 }, clock, onSession });
     const onAppended = (index: number | null) => {
       if (index === null || index !== this.#insertedIndex) for (const wake of this.#wakes) wake();
     };
@@ -206,16 +210,16 @@ export class PostgresStore implements SqlStore {
   async heartbeat(beat: Omit<Heartbeat, "isMarked">): Promise<{ readonly refused: boolean; readonly nowMs: number }> {
     assert(beat.counter >= 1, "heartbeats count from 1");
     assert(Buffer.byteLength(beat.load) <= HEARTBEAT_LOAD_BYTES_MAX, `load figures are at most ${HEARTBEAT_LOAD_BYTES_MAX} bytes`);
-    const [row] = await this.#write<{ refused: boolean; beat_ms: number }>(
-      "heartbeat",
-      "SELECT * FROM pico.heartbeat($1, $2, $3, $4, $5, $6, $7)",
-      [
-        ...nameParameters(beat.registration),
-        integer(beat.counter),
-        integer(beat.appliedIndex),
-        ...(beat.recovering === null ? [null, null] : nameParameters(beat.recovering)),
-        beat.load,
-      ],
+    const parameters = [
+      ...nameParameters(beat.registration),
+      integer(beat.counter),
+      integer(beat.appliedIndex),
+      ...(beat.recovering === null ? [null, null] : nameParameters(beat.recovering)),
+      beat.load,
+    ];
+    const operation: PostgresOperation = { name: "heartbeat", mayCommit: true };
+    const [row] = await this.#beats.run(operation, (session, untilMs) =>
+      session.query<{ refused: boolean; beat_ms: number }>(operation, BEAT, parameters, untilMs),
     );
     assert(row !== undefined, "a heartbeat has one answer");
     return { refused: row.refused, nowMs: row.beat_ms };
@@ -246,7 +250,7 @@ export class PostgresStore implements SqlStore {
   /** Waits for the calls under way and closes the connections. */
   async close(): Promise<void> {
     this.#wakes.clear();
-    await Promise.all([this.#listener.stop(), this.#pool.close()]);
+    await Promise.all([this.#listener.stop(), this.#pool.close(), this.#beats.close()]);
   }
 
   #read<Row>(name: string, text: string, parameters: readonly PostgresParameter[] = []): Promise<readonly Row[]> {
@@ -278,6 +282,8 @@ export class PostgresStore implements SqlStore {
     this.#onWarning(`${this.description} runs with fsync = off: a power cut may lose what was committed, or all; set it to on`);
   }
 }
+
+const BEAT = "SELECT * FROM pico.heartbeat($1, $2, $3, $4, $5, $6, $7)";
 
 /** At least one row, with the bounds of the log; a first row of any size fits. One statement, so all of one state. */
 const SELECT_PAGE = `

@@ -74,4 +74,36 @@ describeOnPostgres("WAL in Postgres", (server) => {
     expect(await wal.create(OWNER, 2, segmentBytes(2, "two"))).toBe("created");
     await wal.close();
   });
+
+  test("a create that a standby did not confirm is unknown, and says that the number exists only behind the standby", async () => {
+    await clearDatabase(server());
+    const wal = await open();
+    const admin = server().client();
+    const waitFor = async (standbys: string) => {
+      await admin.unsafe(`ALTER SYSTEM SET synchronous_standby_names = '${standbys}'`);
+      await admin`SELECT pg_reload_conf()`;
+    };
+    const cancelOne = async () => {
+      while ((await admin`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).length === 0)
+        await Bun.sleep(10);
+    };
+    try {
+      await waitFor("nobody");
+      while ((await admin`SHOW synchronous_standby_names`)[0]?.synchronous_standby_names !== "nobody") await Bun.sleep(10);
+      for (let tries = 0; tries < 2; tries++) {
+        const outcome = codeOf(wal.create(OWNER, 1, segmentBytes(1, "one")));
+        // An answer without a wait is seen below.
+        await Promise.race([cancelOne(), outcome]);
+        expect(await outcome).toBe("unknown_outcome");
+      }
+    } finally {
+      await waitFor("");
+      await wal.close();
+    }
+    const again = await open();
+    expect(await again.create(OWNER, 1, segmentBytes(1, "one"))).toBe("exists");
+    expect(await again.read(OWNER, 1)).toEqual(segmentBytes(1, "one"));
+    await again.close();
+    await admin.end();
+  });
 });

@@ -1,7 +1,9 @@
 /** What only a server has: others who hold its locks, connections that are cut, backends that freeze, and restarts. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import net from "node:net";
 import { join } from "node:path";
 import type postgres from "postgres";
+import { POSTGRES_DATABASE } from "../../scripts/postgres.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
 import { POSTGRES_TRUNCATE_ROWS } from "../../src/lib/limits.ts";
@@ -96,12 +98,12 @@ describeOnPostgres("Postgres in trouble", (server) => {
   }
 
   /** Holds the row that orders all inserts, or what else is named, until it is let go of. */
-  async function lock(statement = "SELECT head FROM pico.log_head FOR UPDATE"): Promise<() => Promise<void>> {
+  async function lock(statement = "SELECT head FROM pico.log_head FOR UPDATE"): Promise<(end?: "COMMIT" | "ROLLBACK") => Promise<void>> {
     const client = server().client();
     await client`BEGIN`;
     await client.unsafe(statement);
-    return async () => {
-      await client`ROLLBACK`;
+    return async (end = "ROLLBACK") => {
+      await client.unsafe(end);
       await client.end();
     };
   }
@@ -407,4 +409,83 @@ describeOnPostgres("Postgres in trouble", (server) => {
     });
     expect(await store.insertBatch(batchOf(1, 0))).toMatchObject({ inserted: true });
   });
+
+  test(
+    "a host that is switched off leaves time for the next one",
+    async () => {
+      const silent = net.createServer(() => undefined);
+      await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+      try {
+        const { port } = silent.address() as net.AddressInfo;
+        const hosts = [port, server().port].map((of) => ({ host: "127.0.0.1", port: of }));
+        const store = await openStore({ hosts, connectTimeoutMs: 4000 });
+        expect(await store.insertBatch(batchOf(1, 0))).toMatchObject({ inserted: true });
+      } finally {
+        silent.close();
+      }
+    },
+    TEST_MS_MAX,
+  );
+
+  test("a heartbeat does not wait behind calls that hold all connections", async () => {
+    const store = await openStore({ connectionsMax: 2 });
+    const release = await lock();
+    let isReleased = false;
+    const inserts = [0, 1].map((batch) => store.insertBatch(batchOf(1, batch)));
+    const beat = { registration: { nodeId: 1, nodeEpoch: 1 }, counter: 1, appliedIndex: 0, recovering: null, load: "{}" };
+    const answer = store.heartbeat(beat).then(({ refused }) => ({ refused, isReleased }));
+    await Promise.race([answer, Promise.allSettled(inserts)]);
+    isReleased = true;
+    await release();
+    expect(await answer).toEqual({ refused: false, isReleased: false });
+    await Promise.allSettled(inserts);
+  });
+
+  test("settings of the database do not change what a session sees", async () => {
+    await admin.unsafe(`ALTER DATABASE ${POSTGRES_DATABASE} SET default_transaction_isolation = 'serializable'`);
+    await admin.unsafe(`ALTER DATABASE ${POSTGRES_DATABASE} SET bytea_output = 'escape'`);
+    try {
+      const store = await openStore();
+      const insert = { ...batchOf(1, 0), payload: new TextEncoder().encode("a\\b") };
+      const release = await lock("UPDATE pico.log_head SET head = head + 0");
+      const outcome = codeOf(store.insertBatch(insert));
+      await untilThereIsA(() => backendsOf("pico", "%insert_batch%"));
+      await release("COMMIT");
+      expect(await outcome).toBe("resolved");
+      expect((await store.readLog(0, 1)).rows[0]?.payload).toEqual(insert.payload);
+    } finally {
+      await admin.unsafe(`ALTER DATABASE ${POSTGRES_DATABASE} RESET ALL`);
+    }
+  });
+
+  test(
+    "a commit whose wait for a standby is cancelled is an unknown outcome, and asked again it waits again",
+    async () => {
+      const store = await openStore({ applicationName: "waiting" });
+      const waitFor = async (standbys: string) => {
+        await admin.unsafe(`ALTER SYSTEM SET synchronous_standby_names = '${standbys}'`);
+        await admin`SELECT pg_reload_conf()`;
+        // The process that writes in the background says when the others are to wait.
+        while ((await admin`SHOW synchronous_standby_names`)[0]?.synchronous_standby_names !== standbys) await Bun.sleep(10);
+      };
+      const waiting = async () => {
+        const rows = await admin<{ pid: number }[]>`
+          SELECT pid FROM pg_stat_activity WHERE application_name = 'waiting' AND wait_event = 'SyncRep'`;
+        return rows.map(({ pid }) => pid);
+      };
+      const insert = batchOf(1, 0);
+      await waitFor("nobody");
+      try {
+        for (let tries = 0; tries < 2; tries++) {
+          const outcome = codeOf(store.insertBatch(insert));
+          await admin`SELECT pg_cancel_backend(${await untilThereIsA(waiting)})`;
+          expect(await outcome).toBe("unknown_outcome");
+        }
+      } finally {
+        await waitFor("");
+      }
+      expect(await store.insertBatch(insert)).toMatchObject({ inserted: false, reason: "exists", rowId: insert.rowId });
+    },
+    TEST_MS_MAX,
+  );
 });

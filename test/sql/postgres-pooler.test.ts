@@ -11,7 +11,7 @@ import { clearDatabase, testPlace } from "./postgres-place.ts";
 const IDENTITY = "d".repeat(32);
 /** What it is told to take without a word, and drops. */
 const IGNORED =
-  "ignore_startup_parameters = client_min_messages, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, synchronous_commit";
+  "ignore_startup_parameters = client_min_messages, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, bytea_output, synchronous_commit";
 
 const isSkipped = PGBOUNCER_PATH === null && process.env.CI === undefined;
 if (isSkipped) console.log(`skipped: Postgres behind a pooler: ${PGBOUNCER_MISSING}`);
