@@ -39,9 +39,10 @@ import type { ProducerStamp, TailState } from "./tail-state.ts";
 import { UploadLoop } from "./upload-loop.ts";
 import type { Uploader, UploadFigures } from "./uploader.ts";
 import { encodeWalEntry } from "./wal-entry.ts";
+import type { WalSegment } from "./wal-segment.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 import { WalTrimmer } from "./wal-trimmer.ts";
-import { type WalFigures, type WalSegment, WalWriter } from "./wal-writer.ts";
+import { type WalFigures, WalWriter } from "./wal-writer.ts";
 
 export interface EngineSettings {
   readonly clusterId: string;

@@ -5,7 +5,7 @@ import { formatRegistration, type RegistrationName } from "../lib/registration.t
 import type { LogEntry } from "./log-cache.ts";
 import { TailFold } from "./tail-fold.ts";
 import { decodeWalEntry, hasBase, type WalEntry } from "./wal-entry.ts";
-import { describeSegment } from "./wal-segment.ts";
+import { describeSegment } from "./wal-segment-format.ts";
 import type { WorkSlices } from "./work-slices.ts";
 
 /** The tail state behind consecutive entries of one stream, of which some, the first at the latest, has a base. */

@@ -14,7 +14,7 @@ import { assert } from "../lib/assert.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import { foldEntries } from "./entry-fold.ts";
 import type { TailState } from "./tail-state.ts";
-import type { WalSegment } from "./wal-writer.ts";
+import type { WalSegment } from "./wal-segment.ts";
 
 /**
  * What an entry costs in memory beside its bytes: the object, its places in two lists, a share of its

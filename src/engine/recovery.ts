@@ -17,11 +17,11 @@ import { type CachedSegment, type LogCache, LogEntry } from "./log-cache.ts";
 import { emptyTailState } from "./tail-state-format.ts";
 import type { Uploader } from "./uploader.ts";
 import { decodeWalEntry, type WalEntry } from "./wal-entry.ts";
-import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment.ts";
+import { WalSegment } from "./wal-segment.ts";
+import { describeSegment, SEGMENT_HEADER_BYTES } from "./wal-segment-format.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 import { inspectWal, type ReplayedSegment, type TakenWal, takeOverWal } from "./wal-takeover.ts";
 import type { WalTrimmer } from "./wal-trimmer.ts";
-import { WalSegment } from "./wal-writer.ts";
 
 export interface RecoveryComponents {
   readonly clock: Clock;

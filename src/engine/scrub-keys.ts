@@ -8,7 +8,7 @@
 import { type RegistrationName, sameRegistration } from "../lib/registration.ts";
 import { type ObjectEntry, parseObjectKey } from "../metadata/entries.ts";
 import type { View } from "../metadata/view.ts";
-import { TOMBSTONE_BYTES } from "./wal-segment.ts";
+import { TOMBSTONE_BYTES } from "./wal-segment-format.ts";
 
 /** The part of the view that the comparison asks. */
 export type ScrubView = Pick<View, "object" | "nextObjectId" | "registration">;

@@ -6,6 +6,7 @@
  * offset, costs a request or a few bytes. Bounded in number; the one that has not read for longest goes first.
  */
 import { READ_AHEAD_WINDOW_BYTES } from "../lib/limits.ts";
+import { RecentMap } from "../lib/recent-map.ts";
 
 /** One reader, from page to page. Bytes are counted from the beginning of its first one. */
 export class SequentialRead {
@@ -28,10 +29,11 @@ export class SequentialRead {
 }
 
 export class SequentialReads {
-  /** Longest without a page first. */
-  readonly #reads = new Map<string, SequentialRead>();
+  readonly #reads: RecentMap<string, SequentialRead>;
 
-  constructor(readonly countMax: number) {}
+  constructor(countMax: number) {
+    this.#reads = new RecentMap(countMax);
+  }
 
   get count(): number {
     return this.#reads.size;
@@ -49,13 +51,7 @@ export class SequentialReads {
   note(streamId: number, offset: number, read: SequentialRead): void {
     const key = keyOf(streamId, offset);
     const other = this.#reads.get(key);
-    this.#reads.delete(key);
     this.#reads.set(key, other !== undefined && other.readBytes > read.readBytes ? other : read);
-    if (this.#reads.size <= this.countMax) return;
-    for (const oldest of this.#reads.keys()) {
-      this.#reads.delete(oldest);
-      break;
-    }
   }
 }
 

@@ -2,8 +2,9 @@
  * What reads have learned about data objects, so that a reader of a long stream does not ask all of them
  * again for each page. An object never changes, so what was learned of it stays true.
  *
- * Bounded in number: the oldest facts are dropped, and learned again by whoever needs them.
+ * Bounded in number: what was learned longest ago is dropped, and learned again by whoever needs it.
  */
+import { RecentMap } from "../lib/recent-map.ts";
 
 /** What is known of one stream in one object. */
 export interface StreamGap {
@@ -19,10 +20,11 @@ export interface StreamGap {
 const UNKNOWN: StreamGap = { from: 0, to: 0, end: Number.POSITIVE_INFINITY, isHolder: false };
 
 export class StreamGaps {
-  /** Oldest first. */
-  readonly #gaps = new Map<string, StreamGap>();
+  readonly #gaps: RecentMap<string, StreamGap>;
 
-  constructor(readonly countMax: number) {}
+  constructor(countMax: number) {
+    this.#gaps = new RecentMap(countMax);
+  }
 
   get count(): number {
     return this.#gaps.size;
@@ -54,11 +56,6 @@ export class StreamGaps {
   #keep(objectId: number, streamId: number, facts: Partial<StreamGap>): void {
     const key = keyOf(objectId, streamId);
     this.#gaps.set(key, { ...(this.#gaps.get(key) ?? UNKNOWN), ...facts });
-    if (this.#gaps.size <= this.countMax) return;
-    for (const oldest of this.#gaps.keys()) {
-      this.#gaps.delete(oldest);
-      break;
-    }
   }
 }
 

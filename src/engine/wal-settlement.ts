@@ -12,7 +12,7 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { WAL_BAD_READS_MAX, WAL_RETRY_MS_MAX, WAL_RETRY_MS_MIN } from "../lib/limits.ts";
 import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
-import { decodeSegment, describeSegment } from "./wal-segment.ts";
+import { decodeSegment, describeSegment } from "./wal-segment-format.ts";
 import type { WalStore } from "./wal-store.ts";
 
 export interface SettlementOptions {

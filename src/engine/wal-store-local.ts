@@ -33,7 +33,7 @@ import {
 } from "./wal-file.ts";
 import { closeQuietly, type FrameFile, WalFilePool } from "./wal-file-pool.ts";
 import { holdsNumber, numbersOf, persistWalLife, readWalLife, type WalLife } from "./wal-life.ts";
-import { isTombstone } from "./wal-segment.ts";
+import { isTombstone } from "./wal-segment-format.ts";
 import { ALL_NUMBERS, type WalStore } from "./wal-store.ts";
 
 export interface LocalDiskWalOptions {

@@ -11,7 +11,7 @@ import { isPicoError, messageOf } from "../lib/errors.ts";
 import { OBJECT_DELETE_KEYS_MAX, SEGMENTS_IN_FLIGHT_OBJECT } from "../lib/limits.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import { type ListedObject, listAll, type ObjectStore } from "../storage/object-store.ts";
-import { decodeSegment, TOMBSTONE_BYTES } from "./wal-segment.ts";
+import { decodeSegment, TOMBSTONE_BYTES } from "./wal-segment-format.ts";
 import type { WalStore } from "./wal-store.ts";
 
 /** Digits of the largest number that a double holds exactly. */

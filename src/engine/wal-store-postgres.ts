@@ -9,7 +9,7 @@
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { PostgresSegmentTable } from "../sql/postgres-segment-table.ts";
-import { isTombstone } from "./wal-segment.ts";
+import { isTombstone } from "./wal-segment-format.ts";
 import type { WalStore } from "./wal-store.ts";
 
 export class PostgresWal implements WalStore {

@@ -30,7 +30,7 @@ import {
 import { mapConcurrently } from "../lib/map-concurrently.ts";
 import type { Random } from "../lib/random.ts";
 import { formatRegistration, type RegistrationName } from "../lib/registration.ts";
-import { type DecodedSegment, decodeSegment, describeSegment, encodeTombstone } from "./wal-segment.ts";
+import { type DecodedSegment, decodeSegment, describeSegment, encodeTombstone } from "./wal-segment-format.ts";
 import type { WalStore } from "./wal-store.ts";
 
 export interface TakeoverOptions {

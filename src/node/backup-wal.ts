@@ -2,7 +2,7 @@
  * Both ends of the copy of a local-disk WAL: reading one that its node may be writing, and writing one
  * that nobody uses yet.
  */
-import { decodeSegment, describeSegment } from "../engine/wal-segment.ts";
+import { decodeSegment, describeSegment } from "../engine/wal-segment-format.ts";
 import { LocalDiskWal } from "../engine/wal-store-local.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
 import type { Random } from "../lib/random.ts";

@@ -7,6 +7,7 @@ import { isPicoError, messageOf } from "../lib/errors.ts";
 import { PROBLEM_CHARACTERS_MAX, PROBLEMS_MAX } from "../lib/limits.ts";
 import type { LogFields, Logger } from "../lib/log.ts";
 import { boundedText } from "../lib/plain-text.ts";
+import { RecentMap } from "../lib/recent-map.ts";
 
 export interface Problem {
   /** Wall clock of the last time. */
@@ -20,13 +21,13 @@ export interface Problem {
 
 export class ProblemLog implements Logger {
   /** By level and message, the latest last. Shared, like the counts, with the loggers made from this one. */
-  readonly #problems: Map<string, Problem>;
+  readonly #problems: RecentMap<string, Problem>;
   readonly #counts: Record<Problem["level"], number>;
 
   constructor(
     private readonly log: Logger,
     private readonly clock: Pick<Clock, "nowMs">,
-    problems = new Map<string, Problem>(),
+    problems = new RecentMap<string, Problem>(PROBLEMS_MAX),
     counts = { warn: 0, error: 0 },
   ) {
     this.#problems = problems;
@@ -74,12 +75,7 @@ export class ProblemLog implements Logger {
     const message = boundedText(describe(text, fields?.error), PROBLEM_CHARACTERS_MAX);
     const key = `${level} ${message}`;
     const count = (this.#problems.get(key)?.count ?? 0) + 1;
-    this.#problems.delete(key);
     this.#problems.set(key, { atMs: this.clock.nowMs(), level, message, count });
-    for (const oldest of this.#problems.keys()) {
-      if (this.#problems.size <= PROBLEMS_MAX) break;
-      this.#problems.delete(oldest);
-    }
   }
 }
 

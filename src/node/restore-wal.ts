@@ -6,7 +6,7 @@
  * is a mistaken place, and what was acknowledged is elsewhere. Nothing here can tell these apart: the operator must.
  */
 import { decodeWalEntries } from "../engine/wal-entry.ts";
-import { describeSegment } from "../engine/wal-segment.ts";
+import { describeSegment } from "../engine/wal-segment-format.ts";
 import { inspectWal, takeOverWal } from "../engine/wal-takeover.ts";
 import { STREAM_IDS_PER_RESERVATION } from "../lib/limits.ts";
 import { formatRegistration, type RegistrationName, sameRegistration } from "../lib/registration.ts";

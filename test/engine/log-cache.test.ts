@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { LogCache, LogEntry, type StreamLog } from "../../src/engine/log-cache.ts";
 import { emptyTailState } from "../../src/engine/tail-state-format.ts";
-import { WalSegment } from "../../src/engine/wal-writer.ts";
+import { WalSegment } from "../../src/engine/wal-segment.ts";
 
 const WAL = { nodeId: 1, nodeEpoch: 1 };
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { TailState } from "../../src/engine/tail-state.ts";
 import { emptyTailState } from "../../src/engine/tail-state-format.ts";
 import { encodeWalEntry } from "../../src/engine/wal-entry.ts";
-import { encodeSegmentHeader, reserveSegmentHeader } from "../../src/engine/wal-segment.ts";
+import { encodeSegmentHeader, reserveSegmentHeader } from "../../src/engine/wal-segment-format.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ByteWriter } from "../../src/lib/bytes.ts";
 import { systemClock } from "../../src/lib/clock.ts";

@@ -1,7 +1,7 @@
 /** What the metadata says of each kind of key. */
 import { describe, expect, test } from "bun:test";
 import { judgeKey } from "../../src/engine/scrub-keys.ts";
-import { TOMBSTONE_BYTES } from "../../src/engine/wal-segment.ts";
+import { TOMBSTONE_BYTES } from "../../src/engine/wal-segment-format.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import type { Command } from "../../src/metadata/command.ts";
 import { DirectMetadata } from "../support/direct-metadata.ts";

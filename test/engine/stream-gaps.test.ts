@@ -24,12 +24,12 @@ test("gaps that touch become one, of others the newer is kept, and what is known
   expect(gaps.find(2, 1)).toBeNull();
 });
 
-test("the oldest facts go first", () => {
+test("what was learned longest ago goes first", () => {
   const gaps = new StreamGaps(2);
   gaps.noteGap(1, 1, 0, 1);
   gaps.noteGap(2, 1, 0, 1);
   gaps.noteHolder(1, 1);
   gaps.noteGap(3, 1, 0, 1);
   expect(gaps.count).toBe(2);
-  expect([gaps.find(1, 1), gaps.find(2, 1)?.to, gaps.find(3, 1)?.to]).toEqual([null, 1, 1]);
+  expect([gaps.find(1, 1)?.to, gaps.find(2, 1), gaps.find(3, 1)?.to]).toEqual([1, null, 1]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatWalFileName, frameBytes, parseWalFileName, scanWalFile } from "../../src/engine/wal-file.ts";
-import { decodeSegment } from "../../src/engine/wal-segment.ts";
+import { decodeSegment } from "../../src/engine/wal-segment-format.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
 import type { LocalFile } from "../../src/storage/local-directory.ts";
 import { GOLDEN_MARKS } from "./golden/write-wal.ts";

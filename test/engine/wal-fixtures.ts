@@ -1,5 +1,5 @@
 /** Components of the WAL tests: a seeded random, a clock moved by hand, segments, and stores that misbehave on request. */
-import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../src/engine/wal-segment.ts";
+import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../src/engine/wal-segment-format.ts";
 import type { WalStore } from "../../src/engine/wal-store.ts";
 import { ByteWriter, utf8Encoder } from "../../src/lib/bytes.ts";
 import type { Clock } from "../../src/lib/clock.ts";

@@ -1,6 +1,6 @@
 /** The contract of `WalStore`, run against every implementation. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { TOMBSTONE_BYTES } from "../../src/engine/wal-segment.ts";
+import { TOMBSTONE_BYTES } from "../../src/engine/wal-segment-format.ts";
 import { ALL_NUMBERS, type WalStore } from "../../src/engine/wal-store.ts";
 import type { RegistrationName } from "../../src/lib/registration.ts";
 import { OWNER, segmentBytes, tombstoneBytes } from "./wal-fixtures.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { decodeSegment, isTombstone } from "../../src/engine/wal-segment.ts";
+import { decodeSegment, isTombstone } from "../../src/engine/wal-segment-format.ts";
 import { LocalDiskWal } from "../../src/engine/wal-store-local.ts";
 import { inspectWal, type TakenWal, type TakeoverOptions, takeOverWal } from "../../src/engine/wal-takeover.ts";
 import { WalWriter } from "../../src/engine/wal-writer.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { decodeSegment, SEGMENT_HEADER_BYTES } from "../../src/engine/wal-segment.ts";
-import { type WalSegment, WalWriter, type WalWriterOptions } from "../../src/engine/wal-writer.ts";
+import type { WalSegment } from "../../src/engine/wal-segment.ts";
+import { decodeSegment, SEGMENT_HEADER_BYTES } from "../../src/engine/wal-segment-format.ts";
+import { WalWriter, type WalWriterOptions } from "../../src/engine/wal-writer.ts";
 import { concatBytes, utf8Decoder, utf8Encoder } from "../../src/lib/bytes.ts";
 import { PicoError } from "../../src/lib/errors.ts";
 import { FENCE_DOUBT_MARGIN_MS, SEGMENT_BYTES_MAX, WAL_RETRY_MS_MAX, WAL_SLAB_BYTES } from "../../src/lib/limits.ts";

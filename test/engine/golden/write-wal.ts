@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeFileHeader, encodeFrameHeader, FRAME_HEADER_BYTES, WAL_PAGE_BYTES } from "../../../src/engine/wal-file.ts";
-import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../../src/engine/wal-segment.ts";
+import { encodeSegmentHeader, encodeTombstone, reserveSegmentHeader, type SegmentMarks } from "../../../src/engine/wal-segment-format.ts";
 import { ByteWriter, utf8Encoder } from "../../../src/lib/bytes.ts";
 import { checksum64 } from "../../../src/lib/checksum.ts";
 

@@ -3,7 +3,7 @@
  * that protects it, each marker against the log, and, once everything has settled, each key against what is known.
  */
 import { decodeMarker, parseMarkerKey, type StoreMarker } from "../../../src/engine/store-marker.ts";
-import { isTombstone } from "../../../src/engine/wal-segment.ts";
+import { isTombstone } from "../../../src/engine/wal-segment-format.ts";
 import { LATE_WRITE_MS } from "../../../src/lib/limits.ts";
 import { formatRegistration, type RegistrationName } from "../../../src/lib/registration.ts";
 import { objectKey } from "../../../src/metadata/entries.ts";

@@ -1,5 +1,5 @@
 /** Says that a segment is created as soon as it was handed over; what becomes of it nobody hears. */
-import { isTombstone } from "../../../src/engine/wal-segment.ts";
+import { isTombstone } from "../../../src/engine/wal-segment-format.ts";
 import type { RegistrationName } from "../../../src/lib/registration.ts";
 import { WalStoreWrapper } from "./wal-store-wrapper.ts";
 

@@ -1,5 +1,5 @@
 /** Makes the header of a segment anew for each further try of its number, so that the bytes differ. */
-import { decodeSegment, encodeSegmentHeader, isTombstone } from "../../../src/engine/wal-segment.ts";
+import { decodeSegment, encodeSegmentHeader, isTombstone } from "../../../src/engine/wal-segment-format.ts";
 import { formatRegistration, type RegistrationName } from "../../../src/lib/registration.ts";
 import { WalStoreWrapper } from "./wal-store-wrapper.ts";
 

@@ -9,7 +9,7 @@ import {
   reserveSegmentHeader,
   SEGMENT_HEADER_BYTES,
   TOMBSTONE_BYTES,
-} from "../../src/engine/wal-segment.ts";
+} from "../../src/engine/wal-segment-format.ts";
 import { ByteWriter, utf8Decoder, utf8Encoder } from "../../src/lib/bytes.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
 import { SEGMENT_BYTES_MAX } from "../../src/lib/limits.ts";
