@@ -12,11 +12,12 @@
  */
 import { assert } from "../lib/assert.ts";
 import { isPicoError, messageOf, PicoError } from "../lib/errors.ts";
-import { OBJECT_DELETE_KEYS_MAX } from "../lib/limits.ts";
+import { OBJECT_DELETE_KEYS_MAX, PROBLEM_CHARACTERS_MAX } from "../lib/limits.ts";
 import type { Logger } from "../lib/log.ts";
+import { boundedText } from "../lib/plain-text.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { isRemovalHeld } from "../metadata/removal-hold.ts";
-import type { ObjectStore } from "../storage/object-store.ts";
+import type { DeleteRefusal, ObjectStore } from "../storage/object-store.ts";
 import { encodeMarker, listMarkers, markerKey, readMarker, type StoreMarker } from "./store-marker.ts";
 
 export interface RemovalGateOptions {
@@ -38,6 +39,8 @@ export class RemovalGate {
   #marking: Promise<boolean> | null = null;
   /** Lower markers of which nobody here knows may be in the store: of earlier lives, or whose delete failed. */
   #hasUnknownOlder = true;
+  /** The last deletes of older markers were refused. */
+  #isRefused = false;
   #isClosed = false;
 
   constructor(options: RemovalGateOptions) {
@@ -128,17 +131,36 @@ export class RemovalGate {
     try {
       const older = this.#hasUnknownOlder ? await listMarkers(store, clusterId) : before > 0 ? [before] : [];
       this.#hasUnknownOlder = true;
-      const keys = older.filter((other) => other < index).map((other) => markerKey(clusterId, other));
-      let leftCount = 0;
-      for (let at = 0; at < keys.length; at += OBJECT_DELETE_KEYS_MAX) {
-        const part = keys.slice(at, at + OBJECT_DELETE_KEYS_MAX);
-        const deleted = new Set((await store.delete(part)).filter((outcome) => outcome.deleted).map(({ key }) => key));
-        leftCount += part.filter((key) => !deleted.has(key)).length;
-      }
-      this.#hasUnknownOlder = leftCount > 0;
+      const refusal = await this.#delete(older.filter((other) => other < index).map((other) => markerKey(clusterId, other)));
+      this.#hasUnknownOlder = refusal !== null;
+      this.#tell(refusal);
     } catch (error) {
       this.#hasUnknownOlder = true;
       log.debug("older markers stay in the store for now", { reason: messageOf(error) });
     }
+  }
+
+  /** The first refusal; null where all are gone. */
+  async #delete(keys: readonly string[]): Promise<DeleteRefusal | null> {
+    let refusal: DeleteRefusal | null = null;
+    for (let at = 0; at < keys.length; at += OBJECT_DELETE_KEYS_MAX) {
+      const outcomes = await this.#options.store.delete(keys.slice(at, at + OBJECT_DELETE_KEYS_MAX));
+      for (const outcome of outcomes) if (!outcome.deleted) refusal ??= outcome;
+    }
+    return refusal;
+  }
+
+  /** Once a change: each marker to come tries again. */
+  #tell(refusal: DeleteRefusal | null): void {
+    const { log } = this.#options;
+    if (refusal !== null && !this.#isRefused) {
+      const { key, code, message } = refusal;
+      log.warn("the store refuses to delete older markers, which stay and are tried again: check the right to delete objects", {
+        key,
+        code,
+        reason: boundedText(message, PROBLEM_CHARACTERS_MAX),
+      });
+    } else if (refusal === null && this.#isRefused) log.info("the store takes deletes of markers again");
+    this.#isRefused = refusal !== null;
   }
 }

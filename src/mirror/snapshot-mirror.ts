@@ -14,7 +14,7 @@ import { isPicoError, PicoError } from "../lib/errors.ts";
 import { MIRROR_PART_BYTES, OBJECT_DELETE_KEYS_MAX } from "../lib/limits.ts";
 import { RowSum } from "../metadata/state-hash.ts";
 import type { SnapshotHead, SnapshotRow, SqlStore } from "../sql/sql-store.ts";
-import { type DeleteOutcome, listAll, type ObjectStore } from "../storage/object-store.ts";
+import { type DeleteRefusal, listAll, type ObjectStore } from "../storage/object-store.ts";
 import {
   checksumOf,
   logPrefix,
@@ -35,8 +35,6 @@ export interface SnapshotMirrorOptions {
   /** Resolves with true once the log is mirrored up to the index. */
   readonly coversLog: (index: number) => Promise<boolean>;
 }
-
-export type DeleteRefusal = Extract<DeleteOutcome, { readonly deleted: false }>;
 
 export class SnapshotMirror {
   readonly #options: SnapshotMirrorOptions;

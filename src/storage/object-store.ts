@@ -32,6 +32,8 @@ export type DeleteOutcome =
   /** Refused or unknown: the object must be taken as still there. `code` is the store's own word. */
   | { readonly key: string; readonly deleted: false; readonly code: string; readonly message: string };
 
+export type DeleteRefusal = Extract<DeleteOutcome, { readonly deleted: false }>;
+
 export interface ObjectStore {
   /** For messages and logs, without secrets: `file:///var/lib/pico/objects`. */
   readonly description: string;

@@ -5,6 +5,7 @@ import { codeOf } from "../support/code-of.ts";
 import { DirectMetadata } from "../support/direct-metadata.ts";
 import { FaultyStore, failure, lostAnswer } from "../support/faulty-store.ts";
 import { ManualClock, settled } from "../support/manual-clock.ts";
+import { noted } from "../support/noted-log.ts";
 import { silentLog } from "../support/silent-log.ts";
 
 const IDENTITY = "0123456789abcdef0123456789abcdef";
@@ -138,6 +139,26 @@ test("older markers that the store does not give up are no obstacle, and are loo
   await applyRows(1);
   expect(await gate.allow(4)).toBeTrue();
   expect(await listMarkers(store, "c")).toEqual([4]);
+});
+
+test("a refused delete of older markers is told once with the store's code, and once when it is over", async () => {
+  const { log, lines } = noted();
+  const gate = newGate({ log });
+  await gate.allow(1);
+  store.refusal = () => "AccessDenied";
+  for (const index of [2, 3]) {
+    await applyRows(1);
+    await gate.allow(index);
+  }
+  expect(lines.map(({ text, fields }) => [text.slice(0, 33), fields.key, fields.code])).toEqual([
+    ["warn: the store refuses to delete", markerKey("c", 1), "AccessDenied"],
+  ]);
+  store.refusal = () => null;
+  for (const index of [4, 5]) {
+    await applyRows(1);
+    await gate.allow(index);
+  }
+  expect(lines.slice(1).map(({ text }) => text)).toEqual(["info: the store takes deletes of markers again"]);
 });
 
 test("nothing passes before the mirror of the log reaches the index", async () => {
