@@ -43,11 +43,11 @@ export class ByteWriter {
   /** Bytes written so far; only `[0, length)` of `buffer` is meaningful. */
   length = 0;
   buffer: Uint8Array;
-  #view: DataView;
+  /** Made when first needed: asking a small array for its memory costs ten times its making. */
+  #view: DataView | null = null;
 
   constructor(capacity = 256) {
     this.buffer = new Uint8Array(capacity);
-    this.#view = new DataView(this.buffer.buffer);
   }
 
   /** Makes room for `count` more bytes; `buffer` may be another array afterwards. */
@@ -57,44 +57,41 @@ export class ByteWriter {
     const grown = new Uint8Array(Math.max(needed, this.buffer.length * 2));
     grown.set(this.buffer.subarray(0, this.length));
     this.buffer = grown;
-    this.#view = new DataView(grown.buffer);
+    this.#view = null;
   }
 
   u8(value: number): void {
     this.reserve(1);
-    this.#view.setUint8(this.length, value);
-    this.length += 1;
+    this.buffer[this.length++] = value;
   }
 
   u16(value: number): void {
     this.reserve(2);
-    this.#view.setUint16(this.length, value);
-    this.length += 2;
+    this.buffer[this.length++] = value >>> 8;
+    this.buffer[this.length++] = value;
   }
 
   u32(value: number): void {
     this.reserve(4);
-    this.#view.setUint32(this.length, value);
+    this.patchU32(this.length, value);
     this.length += 4;
   }
 
   i32(value: number): void {
-    this.reserve(4);
-    this.#view.setInt32(this.length, value);
-    this.length += 4;
+    this.u32(value);
   }
 
   /** A whole number in [0, 2^53). */
   u64(value: number): void {
     this.reserve(8);
-    this.#view.setUint32(this.length, Math.floor(value / 2 ** 32));
-    this.#view.setUint32(this.length + 4, value >>> 0);
+    this.patchU32(this.length, Math.floor(value / 2 ** 32));
+    this.patchU32(this.length + 4, value);
     this.length += 8;
   }
 
   bigU64(value: bigint): void {
     this.reserve(8);
-    this.#view.setBigUint64(this.length, value);
+    this.patchBigU64(this.length, value);
     this.length += 8;
   }
 
@@ -128,10 +125,14 @@ export class ByteWriter {
 
   /** Overwrites four bytes written earlier. */
   patchU32(at: number, value: number): void {
-    this.#view.setUint32(at, value);
+    this.buffer[at] = value >>> 24;
+    this.buffer[at + 1] = value >>> 16;
+    this.buffer[at + 2] = value >>> 8;
+    this.buffer[at + 3] = value;
   }
 
   patchBigU64(at: number, value: bigint): void {
+    this.#view ??= new DataView(this.buffer.buffer);
     this.#view.setBigUint64(at, value);
   }
 

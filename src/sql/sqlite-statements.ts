@@ -261,7 +261,7 @@ export class SqliteStatements {
   }
 
   #insertRow(insert: BatchInsert): BatchOutcome {
-    this.#database.run("UPDATE log_head SET head = head + 1");
+    this.#database.query("UPDATE log_head SET head = head + 1").run();
     const index = this.#head();
     const atMs = this.#databaseNowMs();
     this.#putRow({ ...insert, index, atMs });

@@ -14,7 +14,7 @@ import { messageOf, PicoError } from "../lib/errors.ts";
 export function runWrite<T>(database: Database, operation: string, body: () => T): T {
   const result = runUncommitted(database, operation, "BEGIN IMMEDIATE", body);
   try {
-    database.run("COMMIT");
+    database.query("COMMIT").run();
   } catch (error) {
     abandon(database);
     throw commitError(operation, error, database.filename);
@@ -70,7 +70,7 @@ function runUncommitted<T>(database: Database, operation: string, begin: string,
   try {
     // A rollback that failed leaves its transaction open; nothing works before it is gone.
     abandon(database);
-    database.run(begin);
+    database.query(begin).run();
     return body();
   } catch (error) {
     abandon(database);
@@ -82,7 +82,7 @@ function runUncommitted<T>(database: Database, operation: string, begin: string,
 function abandon(database: Database): void {
   if (!database.inTransaction) return;
   try {
-    database.run("ROLLBACK");
+    database.query("ROLLBACK").run();
   } catch {
     // SQLite rolled back by itself, or the next begin reports the failure.
   }
