@@ -30,14 +30,24 @@ export class Batch {
   /** A request with it was lost, or answered with an outcome that is open: it may be written, or be yet. */
   isOpen = false;
 
+  /** Records as they must be read, made when first asked for. */
+  readonly #expected: NewRecord[] = [];
+
   constructor(readonly plan: BatchPlan) {}
 
+  /** To be sent: made anew at every call, for a server that wrote into them must not change what is expected. */
   records(): readonly NewRecord[] {
-    return Array.from({ length: this.plan.count }, (_, index) => this.record(index));
+    return Array.from({ length: this.plan.count }, (_, index) => this.#make(index));
   }
 
-  /** One record, the same at every call. Three shapes: all in the body, all in the key, everything set. */
+  /** One record, to be compared with what was read. */
   record(index: number): NewRecord {
+    this.#expected[index] ??= this.#make(index);
+    return this.#expected[index];
+  }
+
+  /** The same at every call. Three shapes: all in the body, all in the key, everything set. */
+  #make(index: number): NewRecord {
     const { batchId, name, paddingBytes } = this.plan;
     const prng = new Prng(`batch ${batchId}.${index}`);
     const identity = `${batchId}.${index}`;

@@ -29,6 +29,8 @@ export class Breakers {
 
   /** A process passes a point. True: it is dead now, and the caller must go no further for it. */
   pass(process: SimProcess, seam: string, phase: SeamPhase): boolean {
+    // Mostly none is armed.
+    if (this.#armed.length === 0) return process.isDead;
     for (const breaker of [...this.#armed]) {
       if (breaker.process !== process) continue;
       breaker.pointsLeft -= 1;
