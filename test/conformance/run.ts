@@ -4,15 +4,19 @@
  * is counted here. Its option `subscriptions` stays off, which leaves its 6 subscription tests out: that
  * group is not offered. All others must have run and passed.
  *
- *   bun test/conformance/run.ts [--minio]     `--minio`: storage and WAL of the server are in a bucket of a real MinIO
+ *   bun test/conformance/run.ts [--minio | --postgres]
+ *
+ * `--minio`: storage and WAL of the server are in a bucket of a real MinIO; `--postgres`: metadata and WAL in a real Postgres.
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { isMinioThere, type MinioServer, startMinio } from "../../scripts/minio.ts";
+import { isPostgresThere, type PostgresServer, startPostgres } from "../../scripts/postgres.ts";
 import { type ServerProcess, startServer } from "../pico/server-process.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
+import { closeWithoutPostgres } from "../support/postgres-suite.ts";
 import { closeSuite } from "../support/test-report.ts";
 
 const TESTS_EXPECTED = 332;
@@ -38,14 +42,20 @@ async function main(): Promise<number> {
   const givenUrl = process.env.CONFORMANCE_URL;
   let server: ServerProcess | null = null;
   let minio: MinioServer | null = null;
+  let database: PostgresServer | null = null;
   try {
     if (process.argv.includes("--minio")) {
       if (!isMinioThere()) return closeWithoutMinio();
       minio = await startMinio();
     }
+    if (process.argv.includes("--postgres")) {
+      if (!isPostgresThere()) return closeWithoutPostgres();
+      database = await startPostgres();
+    }
     const storage = minio === null ? [] : ["--storage", minio.uri()];
+    const tables = database === null ? [] : ["--meta-url", database.url(), "--wal", database.url()];
     // The suite waits for a long poll's end more often than not: a short one makes it quick.
-    server = givenUrl === undefined ? await startServer(["--long-poll-timeout-sec", "2", ...storage], minio?.environment) : null;
+    server = givenUrl === undefined ? await startServer(["--long-poll-timeout-sec", "2", ...storage, ...tables], minio?.environment) : null;
     const url = givenUrl ?? server?.durableStreamsUrl;
     if (url === undefined) throw new Error("there is no Durable Streams listener to test");
     const report = await runSuite(url, join(folder, "report.json"));
@@ -53,6 +63,7 @@ async function main(): Promise<number> {
   } finally {
     await server?.stop();
     await minio?.stop();
+    await database?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -3,11 +3,15 @@
  * Durable Streams listener of the same node). A foreign server's settings are told by `PICO_LONG_POLL_SEC`,
  * `PICO_SSE_SEC` and `PICO_REQUEST_BYTES`.
  *
- *   bun test/pico/run.ts [--minio]     `--minio`: storage and WAL of the server are in a bucket of a real MinIO
+ *   bun test/pico/run.ts [--minio | --postgres]
+ *
+ * `--minio`: storage and WAL of the server are in a bucket of a real MinIO; `--postgres`: metadata and WAL in a real Postgres.
  */
 
-import { isMinioThere, type MinioServer, startMinio } from "../../scripts/minio.ts";
+import { isMinioThere, startMinio } from "../../scripts/minio.ts";
+import { isPostgresThere, startPostgres } from "../../scripts/postgres.ts";
 import { closeWithoutMinio } from "../support/minio-suite.ts";
+import { closeWithoutPostgres } from "../support/postgres-suite.ts";
 import { closeSuite } from "../support/test-report.ts";
 import { appendCases } from "./cases/append-cases.ts";
 import { commonCases } from "./cases/common-cases.ts";
@@ -45,13 +49,28 @@ process.exit(await main());
 
 async function main(): Promise<number> {
   if (process.env.PICO_URL !== undefined) return close(await runSuite(foreignTarget(process.env.PICO_URL), CASES));
-  if (!process.argv.includes("--minio")) return close(await runOwnServer(null));
+  if (process.argv.includes("--minio")) return runOnMinio();
+  if (process.argv.includes("--postgres")) return runOnPostgres();
+  return close(await runOwnServer([]));
+}
+
+async function runOnMinio(): Promise<number> {
   if (!isMinioThere()) return closeWithoutMinio();
   const minio = await startMinio();
   try {
-    return close(await runOwnServer(minio));
+    return close(await runOwnServer(["--storage", minio.uri()], minio.environment));
   } finally {
     await minio.stop();
+  }
+}
+
+async function runOnPostgres(): Promise<number> {
+  if (!isPostgresThere()) return closeWithoutPostgres();
+  const database = await startPostgres();
+  try {
+    return close(await runOwnServer(["--meta-url", database.url(), "--wal", database.url()]));
+  } finally {
+    await database.stop();
   }
 }
 
@@ -59,15 +78,16 @@ function close({ passed, failed, skipped }: SuiteResult): number {
   return closeSuite(passed, failed, skipped);
 }
 
-async function runOwnServer(minio: MinioServer | null): Promise<SuiteResult> {
+/** `places`: flags of where the node keeps its state. */
+async function runOwnServer(places: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<SuiteResult> {
   const server = await startServer(
     [
       ...["--long-poll-timeout-sec", String(LONG_POLL_SECONDS)],
       ...["--sse-max-duration-sec", String(SSE_SECONDS)],
       ...["--max-request-size", String(REQUEST_BYTES)],
-      ...(minio === null ? [] : ["--storage", minio.uri()]),
+      ...places,
     ],
-    minio?.environment,
+    environment,
   );
   const result = await runSuite(
     {
