@@ -59,7 +59,7 @@ describe("a store that takes 1 MB a second under full load", () => {
         Array.from({ length: RECORDS / writers.length }, (_, at) => body(writer, at)),
       );
     }
-  });
+  }, 60_000);
 
   test("tiny records count with the memory that they take, and are taken again once there is room", async () => {
     const clock = new ManualClock();
@@ -79,7 +79,7 @@ describe("a store that takes 1 MB a second under full load", () => {
     await clock.advance(24 * 3_600_000);
     await settled(uploaded);
     expect(await codeOf(() => settled(node.append("/0", "y")))).toBe(null);
-  });
+  }, 60_000);
 
   test("a node that ends meanwhile leaves nobody waiting", async () => {
     const clock = new ManualClock();
@@ -140,7 +140,7 @@ describe("what an append costs", () => {
     expect(many.cost.proposals).toBeGreaterThan(0);
     expect(many.cost.scans).toBe(0);
     expect(Math.abs(many.bytes - few.bytes)).toBeLessThan(1024);
-  });
+  }, 60_000);
 });
 
 describe("readers that come back at once after a restart", () => {
@@ -176,5 +176,5 @@ describe("readers that come back at once after a restart", () => {
     expect(Math.max(...store.reads.values())).toBe(1);
     expect(store.reads.size).toBeLessThan(20);
     expect(node.blockCache.fetchCount).toBe(0);
-  });
+  }, 60_000);
 });
