@@ -5,6 +5,7 @@
 import { Argument, Command, CommanderError, type Help } from "commander";
 import { utf8Encoder } from "../lib/bytes.ts";
 import { isPicoError, PicoError } from "../lib/errors.ts";
+import { hidePostgresUrl } from "../node/postgres-uri.ts";
 import { ADMIN_GROUP } from "./admin.ts";
 import { APPEND_COMMAND } from "./append.ts";
 import { BACKUP_COMMAND } from "./backup.ts";
@@ -201,7 +202,7 @@ function pickVariables(definitions: readonly FlagDefinition[], environment: Envi
 /** The first word behind the operands of a command: commander would tell how many there are, not which. */
 function surplus({ registeredArguments: wanted, args }: Command, path: string): string {
   const operands = wanted.map((argument) => argument.name()).join(" ") || "no word without a flag";
-  return `${JSON.stringify(args[wanted.length])} is too many: ${path} takes ${operands}`;
+  return `${JSON.stringify(hidePostgresUrl(args[wanted.length] ?? ""))} is too many: ${path} takes ${operands}`;
 }
 
 /** commander's own words about a wrong command line, as one line with the way to the help. */
@@ -210,7 +211,9 @@ function usageLine(text: string, help: string): string {
     .trim()
     .replace(/^error: /, "")
     .replace(/\.$/, "")
-    .replace(/\s*\n\s*/g, " ");
+    .replace(/\s*\n\s*/g, " ")
+    // The word that it quotes may be the URL of a database, whose flag is misspelled.
+    .replace(/'[^']*postgres(?:ql)?:.*'/is, (quoted) => `${hidePostgresUrl(quoted)}'`);
   return `pico: ${what}; see ${help}`;
 }
 

@@ -108,15 +108,18 @@ export function readWalParameters(
 }
 
 /**
- * For messages and logs: what stands between `://` and the last `@` may be a password, as what stands before an `@` behind
- * a lone `:` may, and the parameters may have one.
+ * For messages and logs. Of a bucket or a file what stands between `://` and the last `@` may be a password, and the
+ * parameters may have one. Of all else with a `:` or an `@` the scheme alone is shown: in a URL of a database whose host
+ * was forgotten, or whose `@` is not encoded, a password may stand anywhere.
  */
 export function hideCredentials(uri: string): string {
-  return uri
-    .replace(/:\/\/.*@/s, "://***@")
-    .replace(/^[^@/]*:(?!\/\/).*@/s, "***@")
-    .replace(/\?.+$/s, "?***");
+  if (IS_SHOWN.test(uri)) return uri.replace(/:\/\/.*@/s, "://***@").replace(/\?.+$/s, "?***");
+  return /[:@]/.test(uri) ? `${SCHEME.exec(uri)?.[0] ?? ""}***` : uri;
 }
+
+/** A URL of a database behind one of these schemes is a mistake that has its password all the same. */
+const IS_SHOWN = /^\s*(?:[^@:/?]*@)?(?:file|mem|s3|sqlite|https?):(?!.*postgres(?:ql)?:)/is;
+const SCHEME = /^\s*(?:[+-]?\d{1,6}@)?[a-z][a-z0-9+.-]*:\/\//i;
 
 function parseParameters(query: string): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();

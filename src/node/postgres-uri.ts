@@ -2,7 +2,8 @@
  * URLs of Postgres, in the form of libpq: `postgres://user:password@host:port,host:port/database?name=value&...`.
  *
  * User, password, database and values are percent-encoded. A parameter that is not known is refused: a misspelled
- * `sslmode` would else be a connection without proof of the server. Messages have neither password nor values.
+ * `sslmode` would else be a connection without proof of the server. Messages have no part of a refused URL but its scheme:
+ * where something is missing or not encoded, any other may be the password, or a piece of it.
  */
 import { PicoError } from "../lib/errors.ts";
 import {
@@ -38,6 +39,11 @@ const NAME_CHARACTERS_MAX = 63;
 
 export function isPostgresUrl(text: string): boolean {
   return /^postgres(ql)?:/.test(text);
+}
+
+/** A word that nobody asked for, for messages: it may be such a URL all the same. */
+export function hidePostgresUrl(word: string): string {
+  return word.replace(/(postgres(?:ql)?:).*$/is, "$1***");
 }
 
 /** Throws `settings`, naming `flag`. `resolvePath` makes the path of a certificate absolute. */
@@ -117,12 +123,13 @@ export function postgresWalFromUri(
 type Refuse = (why: string) => PicoError;
 
 function readHosts(text: string, refuse: Refuse): PostgresPlace["hosts"] {
-  const hosts = text.split(",").map((authority) => {
+  const hosts = text.split(",").map((authority, at) => {
     const [, address, name, portText] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(authority) ?? [];
     const host = address ?? name;
-    if (host === undefined) throw refuse(authority === "" ? "it names no host" : `${JSON.stringify(authority)} is no host`);
+    if (host === undefined)
+      throw refuse(authority === "" ? "it names no host" : `its host ${at + 1} is none; write HOST:PORT or [IPV6]:PORT`);
     const port = portText === undefined ? PORT_DEFAULT : Number(portText);
-    if (port < 1 || port > 65_535) throw refuse(`${port} is no port`);
+    if (port < 1 || port > 65_535) throw refuse(`the port of its host ${at + 1} is none; give one from 1 to 65535`);
     return { host, port };
   });
   if (hosts.length > HOSTS_MAX) throw refuse(`it names ${hosts.length} hosts; at most ${HOSTS_MAX} are tried`);
@@ -156,11 +163,11 @@ class Parameters {
 
   constructor(query: string, decode: (encoded: string) => string, refuse: Refuse) {
     this.#refuse = refuse;
-    for (const pair of query.split("&")) {
+    for (const [at, pair] of query.split("&").entries()) {
       if (pair === "") continue;
       const [name = "", value = ""] = pair.split(/=(.*)/s, 2).map(decode);
       if (!(PARAMETERS as readonly string[]).includes(name)) {
-        throw refuse(`it has the unknown parameter ${JSON.stringify(name)}; known are ${PARAMETERS.join(", ")}`);
+        throw refuse(`its parameter ${at + 1} is unknown; known are ${PARAMETERS.join(", ")}`);
       }
       if (this.#values.has(name)) throw refuse(`it has the parameter ${name} twice`);
       if (value === "") throw refuse(`its parameter ${name} is empty; give a value or leave it out`);

@@ -74,8 +74,11 @@ test("what is no bucket URI is refused with the flag's name", () => {
 });
 
 test("a password is in no message", () => {
-  expect(hideCredentials("postgres://u:p@ss/word@host/db")).toBe("postgres://***@host/db");
-  expect(hideCredentials("user:p@ss@host")).toBe("***@host");
+  expect(hideCredentials("postgres://u:p@ss/word@host/db")).toBe("postgres://***");
+  expect(hideCredentials("user:p@ss@host")).toBe("***");
+  expect(hideCredentials("/var/lib/pico")).toBe("/var/lib/pico");
+  expect(hideCredentials("1.5@file:///a")).toBe("1.5@file:///a");
+  expect(hideCredentials("1@s3://key:p@ss@bucket/a")).toBe("1@s3://***@bucket/a");
   expect(hideCredentials("s3://bucket?secretKey=x&y=z")).toBe("s3://bucket?***");
   for (const text of [
     "1@ftp://user:secret@host",

@@ -78,7 +78,7 @@ test.each([
   "s3://bucket?endpoint=AK:topsecret@host",
 ])("no message about %s has the secret", (text) => {
   const message = refusal(text);
-  expect(message).toContain("***@");
+  expect(message).toContain("***");
   expect(message).not.toContain("secret");
 });
 
