@@ -280,6 +280,8 @@ export const POSTGRES_CONNECT_TIMEOUT_MS_DEFAULT = 5000;
 export const POSTGRES_CONNECT_TIMEOUT_MS_MAX = 60_000;
 export const POSTGRES_CONNECTIONS_DEFAULT = 4;
 export const POSTGRES_CONNECTIONS_MAX = 100;
+/** A heartbeat or a fence that has no answer by then goes over another connection; twice as long behind each that had none. */
+export const POSTGRES_FAILOVER_CALL_MS = 1500;
 /** The server gives a transaction up whose client is silent this long: what it locks is free again. */
 export const POSTGRES_IDLE_TRANSACTION_MS = 3000;
 /** The same for one that only reads, and so keeps nobody waiting. */
@@ -446,6 +448,10 @@ export function assertLimitsAgree(): void {
   assert(
     PREDECESSOR_LOOK_MS + 2 * SQL_CALL_TIMEOUT_MS < PREDECESSOR_WATCH_MS_MAX / 2,
     "no look that the database answers begins the longest watch anew",
+  );
+  assert(
+    2 * HEARTBEAT_INTERVAL_MS + POSTGRES_FAILOVER_CALL_MS < FAILOVER_TIMEOUT_MS_DEFAULT - FENCE_DOUBT_MARGIN_MS,
+    "a heartbeat that is lost with its connection is followed by another before the node doubts that it lives",
   );
   assert(SQLITE_BUSY_MS < SQL_CALL_TIMEOUT_MS, "a busy database is told apart from a silent one");
   assert(POSTGRES_IDLE_TRANSACTION_MS < POSTGRES_LOCK_TIMEOUT_MS, "who waits for a frozen node's lock gets it");

@@ -6,6 +6,7 @@
  * - At most `connectionsMax` sessions, those that connect included; what comes beyond waits in order, and is bounded.
  * - A call that waits for a session, or connects, has not begun: its failure is certain.
  * - A session that is over leaves the pool; whoever waits connects in its place.
+ * - Behind one that gave no answer none is used that was idle: what silenced it did so to all, as a rule, and each would cost a call.
  */
 import type { Clock } from "../lib/clock.ts";
 import { PicoError } from "../lib/errors.ts";
@@ -106,7 +107,15 @@ export class PostgresPool {
   }
 
   #giveBack(session: PostgresSession): void {
+    if (session.isSilent) this.#dropIdle();
     this.#handOn(session.isOver ? null : session);
+  }
+
+  #dropIdle(): void {
+    for (const session of this.#idle.splice(0)) {
+      session.end();
+      void this.#leave(session);
+    }
   }
 
   #handOn(session: PostgresSession | null): void {

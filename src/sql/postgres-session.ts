@@ -69,6 +69,7 @@ export class PostgresSession {
   readonly #sql: postgres.Sql;
   readonly #socket: net.Socket;
   #isOver = false;
+  #isSilent = false;
   #isUnreplicated = false;
 
   /** Connects to the first host that is a primary. Throws `database_failed`, and `incompatible` for an old server or a pooler. */
@@ -100,6 +101,11 @@ export class PostgresSession {
     return this.#isOver;
   }
 
+  /** It was given up because no answer came. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
   /** The server gave up waiting for a standby: what it commits now is on the primary alone. */
   noteUnreplicated(): void {
     this.#isUnreplicated = true;
@@ -115,6 +121,7 @@ export class PostgresSession {
     if (this.#isOver) throw noAnswer({ ...operation, mayCommit: false }, "the connection is closed", this.#place);
     const late = Promise.withResolvers<never>();
     const timer = this.#clock.schedule(untilMs - this.#clock.monotonicMs(), () => {
+      this.#isSilent = true;
       late.reject(noAnswer(operation, "no answer in time", this.#place));
     });
     try {

@@ -13,6 +13,7 @@ import type { Random } from "../lib/random.ts";
 import type { RegistrationName } from "../lib/registration.ts";
 import type { PostgresOperation } from "./postgres-error.ts";
 import { PostgresListener } from "./postgres-listener.ts";
+import { PostgresPatience } from "./postgres-patience.ts";
 import { formatPostgresPlace, type PostgresPlace } from "./postgres-place.ts";
 import { PostgresPool } from "./postgres-pool.ts";
 import { preparePostgresSchema, readPostgresSchema } from "./postgres-schema.ts";
@@ -87,6 +88,9 @@ export class PostgresStore implements SqlStore {
   readonly #pool: PostgresPool;
   /** Of heartbeats alone: behind slow calls one would come so late that others fence the node. */
   readonly #beats: PostgresPool;
+  readonly #beatPatience = new PostgresPatience();
+  readonly #fencePatience = new PostgresPatience();
+  readonly #clock: Clock;
   readonly #listener: PostgresListener;
   readonly #wakes = new Set<() => void>();
   readonly #onWarning: (message: string) => void;
@@ -97,6 +101,7 @@ export class PostgresStore implements SqlStore {
   constructor(options: PostgresStoreOptions) {
     const { place, clock, random } = options;
     this.description = formatPostgresPlace(place);
+    this.#clock = clock;
     this.#onWarning = options.onWarning ?? (() => undefined);
     const onSession = (session: PostgresSession) => this.#look(session);
     this.#pool = new PostgresPool({ place, clock, onSession });
@@ -127,19 +132,19 @@ export class PostgresStore implements SqlStore {
 
   async insertBatch(insert: BatchInsert): Promise<BatchOutcome> {
     const { rowId, proposer, batch, payload, fences } = insert;
-    const [row] = await this.#write<InsertColumns>(
-      "insertBatch",
-      "SELECT * FROM pico.insert_batch($1, $2, $3, $4, $5, $6::integer[], $7::bigint[], $8::bigint[])",
-      [
-        rowId,
-        ...nameParameters(proposer),
-        integer(batch),
-        payload,
-        arrayText(fences.map(({ victim }) => victim.nodeId)),
-        arrayText(fences.map(({ victim }) => victim.nodeEpoch)),
-        arrayText(fences.map(({ counter }) => counter)),
-      ],
-    );
+    const parameters = [
+      rowId,
+      ...nameParameters(proposer),
+      integer(batch),
+      payload,
+      arrayText(fences.map(({ victim }) => victim.nodeId)),
+      arrayText(fences.map(({ victim }) => victim.nodeEpoch)),
+      arrayText(fences.map(({ counter }) => counter)),
+    ];
+    const isFence = fences.length > 0;
+    const [row] = isFence
+      ? await this.#writeSoon<InsertColumns>(this.#pool, this.#fencePatience, "insertBatch", INSERT, parameters)
+      : await this.#write<InsertColumns>("insertBatch", INSERT, parameters);
     assert(row !== undefined, "an insert has one outcome");
     const outcome = toOutcome(row, insert);
     if (outcome.inserted) {
@@ -217,9 +222,12 @@ export class PostgresStore implements SqlStore {
       ...(beat.recovering === null ? [null, null] : nameParameters(beat.recovering)),
       beat.load,
     ];
-    const operation: PostgresOperation = { name: "heartbeat", mayCommit: true };
-    const [row] = await this.#beats.run(operation, (session, untilMs) =>
-      session.query<{ refused: boolean; beat_ms: number }>(operation, BEAT, parameters, untilMs),
+    const [row] = await this.#writeSoon<{ refused: boolean; beat_ms: number }>(
+      this.#beats,
+      this.#beatPatience,
+      "heartbeat",
+      BEAT,
+      parameters,
     );
     assert(row !== undefined, "a heartbeat has one answer");
     return { refused: row.refused, nowMs: row.beat_ms };
@@ -267,6 +275,26 @@ export class PostgresStore implements SqlStore {
     return this.#query<Row>({ name, mayCommit: true }, text, parameters);
   }
 
+  /** For what a failover depends on: given up where no answer comes soon. */
+  #writeSoon<Row>(
+    pool: PostgresPool,
+    patience: PostgresPatience,
+    name: string,
+    text: string,
+    parameters: readonly PostgresParameter[],
+  ): Promise<readonly Row[]> {
+    const operation: PostgresOperation = { name, mayCommit: true };
+    return pool.run(operation, async (session, untilMs) => {
+      try {
+        const rows = await session.query<Row>(operation, text, parameters, Math.min(untilMs, this.#clock.monotonicMs() + patience.ms));
+        patience.noteAnswer();
+        return rows;
+      } finally {
+        if (session.isSilent) patience.noteSilence();
+      }
+    });
+  }
+
   #query<Row>(operation: PostgresOperation, text: string, parameters: readonly PostgresParameter[]): Promise<readonly Row[]> {
     return this.#pool.run(operation, (session, untilMs) => session.query<Row>(operation, text, parameters, untilMs));
   }
@@ -282,6 +310,8 @@ export class PostgresStore implements SqlStore {
     this.#onWarning(`${this.description} runs with fsync = off: a power cut may lose what was committed, or all; set it to on`);
   }
 }
+
+const INSERT = "SELECT * FROM pico.insert_batch($1, $2, $3, $4, $5, $6::integer[], $7::bigint[], $8::bigint[])";
 
 const BEAT = "SELECT * FROM pico.heartbeat($1, $2, $3, $4, $5, $6, $7)";
 

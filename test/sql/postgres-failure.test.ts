@@ -4,21 +4,24 @@ import net from "node:net";
 import { join } from "node:path";
 import type postgres from "postgres";
 import { POSTGRES_DATABASE } from "../../scripts/postgres.ts";
-import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { type Clock, sleep, systemClock } from "../../src/lib/clock.ts";
 import { isPicoError } from "../../src/lib/errors.ts";
-import { POSTGRES_TRUNCATE_ROWS } from "../../src/lib/limits.ts";
+import { FAILOVER_TIMEOUT_MS_DEFAULT, HEARTBEAT_INTERVAL_MS, POSTGRES_TRUNCATE_ROWS } from "../../src/lib/limits.ts";
 import { silentLogger } from "../../src/lib/log.ts";
 import { systemRandom } from "../../src/lib/random.ts";
+import { BackgroundLoop } from "../../src/metadata/background-loop.ts";
 import { MetadataLog } from "../../src/metadata/metadata-log.ts";
+import { awaitStandstill } from "../../src/metadata/predecessor-watch.ts";
 import type { PostgresPlace } from "../../src/sql/postgres-place.ts";
 import { PostgresStore } from "../../src/sql/postgres-store.ts";
 import type { BatchInsert } from "../../src/sql/sql-store.ts";
 import { createCommand } from "../metadata/log-fixture.ts";
-import { nodeName, registerCommand } from "../metadata/state-fixture.ts";
+import { nodeName, registerCommand, StateFixture } from "../metadata/state-fixture.ts";
 import { HastyClock } from "../support/hasty-clock.ts";
 import { describeOnPostgres } from "../support/postgres.ts";
 import { startAnswerCutter } from "./answer-cutter.ts";
 import { clearDatabase, testPlace } from "./postgres-place.ts";
+import { startSilentWire } from "./silent-wire.ts";
 
 const IDENTITY = "c".repeat(32);
 const TEST_MS_MAX = 60_000;
@@ -440,6 +443,69 @@ describeOnPostgres("Postgres in trouble", (server) => {
     expect(await answer).toEqual({ refused: false, isReleased: false });
     await Promise.allSettled(inserts);
   });
+
+  test(
+    "a node whose connections die silently is not taken for dead: its heartbeats come over another one in time",
+    async () => {
+      const wire = await startSilentWire(server().port);
+      const watcher = await openStore();
+      const store = storeAt(testPlace(server(), { hosts: [{ host: "127.0.0.1", port: wire.port }] }));
+      const registration = { nodeId: 1, nodeEpoch: 1 };
+      let counter = 0;
+      const beating = new BackgroundLoop({
+        name: "heartbeat",
+        task: "the heartbeat",
+        intervalMs: HEARTBEAT_INTERVAL_MS,
+        clock: systemClock,
+        logger: silentLogger,
+        round: async () => {
+          counter += 1;
+          await store.heartbeat({ registration, counter, appliedIndex: 0, recovering: null, load: "{}" });
+        },
+        onFatal: (error) => {
+          throw error;
+        },
+      });
+      beating.start();
+      try {
+        while ((await watcher.readHeartbeats()).length === 0) await Bun.sleep(10);
+        wire.silence();
+        const fixture = new StateFixture();
+        fixture.register(registration);
+        const entry = fixture.state.registration(registration);
+        if (entry === null) throw new Error("the fixture registers");
+        const victim = { ...entry, failoverTimeoutMs: FAILOVER_TIMEOUT_MS_DEFAULT };
+        const watch = { sql: watcher, clock: systemClock, log: silentLogger, signal: new AbortController().signal };
+        expect(await codeOf(awaitStandstill(victim, watch))).toBe("locked");
+      } finally {
+        await beating.stop();
+        await Promise.all(stores.splice(0).map((open) => open.close()));
+        wire.close();
+      }
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "a fence is not kept waiting by connections that died silently, idle ones included",
+    async () => {
+      const wire = await startSilentWire(server().port);
+      try {
+        const store = await openStore({ hosts: [{ host: "127.0.0.1", port: wire.port }] });
+        await Promise.all([0, 1, 2, 3].map((batch) => store.insertBatch(batchOf(1, batch))));
+        wire.silence();
+        const insert = { ...batchOf(2, 0), fences: [{ victim: { nodeId: 1, nodeEpoch: 1 }, counter: 0 }] };
+        const over = new AbortController();
+        const limit = sleep(systemClock, FAILOVER_TIMEOUT_MS_DEFAULT, over.signal).then(() => "too late");
+        expect(await Promise.race([insertUntilKnown(store, insert), limit])).toBe(5);
+        over.abort();
+      } finally {
+        await Promise.all(stores.splice(0).map((open) => open.close()));
+        wire.close();
+      }
+    },
+    TEST_MS_MAX,
+  );
 
   test("settings of the database do not change what a session sees", async () => {
     await admin.unsafe(`ALTER DATABASE ${POSTGRES_DATABASE} SET default_transaction_isolation = 'serializable'`);
