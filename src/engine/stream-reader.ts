@@ -145,7 +145,9 @@ export class StreamReader {
   #assertWanted(entry: StreamEntry, offset: number): void {
     const current = this.metadata.view.streamById(entry.streamId);
     if (current === null) throw new PicoError("not_found", `stream ${entry.name} was deleted while it was read`, { name: entry.name });
-    const { startOffset } = current;
+    const { startOffset, isDeleted } = current;
+    // What its forks do not read of it may be dropped already.
+    if (isDeleted) throw new PicoError("gone", `stream ${entry.name} was deleted while it was read`, { name: entry.name });
     if (offset >= startOffset) return;
     throw new PicoError("offset_gone", `offset ${offset} was trimmed while it was read: go on at ${startOffset}`, { start: startOffset });
   }

@@ -416,6 +416,17 @@ describe("a record that no object holds", () => {
     expect(shelf.catchUps).toBe(1);
   });
 
+  test("of a stream deleted meanwhile that forks keep is gone: they need not need that one", async () => {
+    const shelf = new Shelf();
+    const entry = await shelf.create("/a");
+    const fork = await shelf.create("/f", entry, 1);
+    shelf.news.push(async () => {
+      await shelf.run({ type: "delete_stream", streamId: entry.streamId });
+    });
+    expect((await shelf.errorOf(entry, 1, 2)).code).toBe("gone");
+    expect((await shelf.errorOf(fork, 0, 1)).code).toBe("corrupt");
+  });
+
   test("and was trimmed meanwhile is gone, and the start is named; the one at the new start is damage still", async () => {
     for (const { startOffset, code } of [
       { startOffset: 2, code: "offset_gone" },
