@@ -111,7 +111,8 @@ export class SessionTable {
         else if (!this.isDue(session)) return this.#used(session);
         else if (await this.events.expire(session)) {
           if (this.#byName.get(name) === session && session.frozen === null) return this.#used(session);
-        } else if (this.#byName.get(name) === session && session.frozen === null && this.isDue(session)) {
+        } else if (this.#byName.get(name) === session && this.isDue(session)) {
+          // Also where it is frozen, by others who try the same: of several that wait each would ask again, without end.
           throw unavailable(`stream ${name} is past its deadline and cannot be removed now`);
         }
         continue;

@@ -381,6 +381,25 @@ describe("a deadline", () => {
   });
 });
 
+describe("a removal that fails at once", () => {
+  test("is asked for once by each who waits, though each finds the stream frozen by another", async () => {
+    const desk = await Desk.open();
+    await desk.create("/a");
+    const session = await desk.ready("/a");
+    session.deadlineMs = desk.clock.nowMs();
+    desk.onExpire = () => {
+      if (desk.expired.length > 3) throw new Error("asked again");
+      const frozen = quiet().then(() => {
+        if (session.frozen === frozen) session.frozen = null;
+      });
+      session.frozen = frozen;
+      return false;
+    };
+    expect(await Promise.all([1, 2, 3].map(() => desk.codeOfReady("/a")))).toEqual(Array(3).fill("unavailable"));
+    expect(desk.expired).toHaveLength(3);
+  });
+});
+
 describe("a removal under way of a stream without a session", () => {
   test("lets nobody open it until its outcome is applied, or it failed", async () => {
     for (const end of ["applied", "refused", "failed"]) {
